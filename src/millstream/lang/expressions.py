@@ -22,7 +22,7 @@ EXTRACT_PARTS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "EPOCH")
 MODES = ("RECENT", "CHRONICLE")
 
 
-_LEVELS = {"OR": 1, "AND": 2, "||": 5, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7} | dict.fromkeys(COMPARISONS, 4)
+LEVELS = {"OR": 1, "AND": 2, "||": 5, "+": 6, "-": 6, "*": 7, "/": 7, "%": 7} | dict.fromkeys(COMPARISONS, 4)
 _NEGATION, _PREDICATE, _OPERAND = 3, 4, 5
 _TESTS = ("BETWEEN", "IN", "LIKE")
 _LEAST_BIGINT = str(1 << 63)
@@ -48,7 +48,7 @@ def _climb(cursor: Cursor, level: int) -> ast.Expr:
         while True:
             token = cursor.token
             word = token.upper if token.kind is Kind.WORD else token.text if token.kind is Kind.SYMBOL else ""
-            found = _LEVELS.get(word)
+            found = LEVELS.get(word)
             if found is not None and found >= level:
                 cursor.advance()
                 made = ast.Binary(word, made, _climb(cursor, found + 1), **token.place)
@@ -157,6 +157,8 @@ def _primary(cursor: Cursor) -> ast.Expr:
             made = expression(cursor)
             cursor.expect_symbol(")")
             return made
+        case Kind.SYMBOL if token.text == "[" and cursor.ahead().kind not in (Kind.WORD, Kind.QUOTED):
+            cursor.error("M1090", "arrays: not available", hint="a column for each value")
         case Kind.WORD | Kind.QUOTED:
             return _word(cursor)
     return cursor.fail("an expression")

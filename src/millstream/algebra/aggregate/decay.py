@@ -28,7 +28,7 @@ class DecaySum(AggregateFunction):
     name, type, numeric, takes = "DECAY_SUM", Type.DOUBLE, True, Type.DOUBLE
     mergeable, ordered, needs_over = False, True, True
     parameters = (
-        Parameter("the factor of the sum", Type.DOUBLE, None, lambda a: 0 < a <= 1, "above 0, at most 1"),
+        Parameter("the factor of the sum", Type.DOUBLE, None, lambda a: 0 < a <= 1, "above 0, at most 1", "a"),
         Parameter("the factor of the value", Type.DOUBLE, 1.0),
     )
 

@@ -68,6 +68,8 @@ class Parameter:
     default: Any = None
     valid: Callable[[Any], bool] = lambda _: True
     range: str = ""
+    letter: str = "p"
+    """Its name in hints."""
 
 
 class AggregateFunction(ABC):
@@ -109,12 +111,15 @@ class AggregateFunction(ABC):
     def check(self, argument: Type) -> None:
         """Raise BindError if the argument cannot have this type."""
         if self.numeric and not argument.is_numeric:
-            message = f"{self.name} needs a number, not {argument.value}"
-            text = argument is Type.VARCHAR
-            hint = f"CAST it, as in {self.name}(CAST(x AS DOUBLE)); MIN, MAX and COUNT take any type" if text else ""
-            raise BindError("M2006", message, hint=hint)
+            raise BindError("M2006", f"{self.name} needs a number, not {argument.value}")
         if argument.is_array:
             raise BindError("M2006", f"{self.name} of an array is not possible")
+
+    @property
+    def example(self) -> str:
+        """A call, for hints, with the constants that must be given."""
+        required = (parameter.letter for parameter in self.parameters if parameter.default is None)
+        return f"{self.name}({', '.join((*(('x',) if self.argument else ()), *required))})"
 
     def with_parameters(self, *_: Any) -> AggregateFunction:
         """The function with values of all its parameters."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _SINK_OPTIONS = ("options of a sink stand in WITH (…)", "INTO parquet WITH (path = '…')")
+_KIND = ("a window begins with its kind", "[RANGE 10 MINUTES], or [ROWS 100]")
 _DURATION = ("a duration stands without quotes", "[RANGE 10 SECONDS], or [RANGE INTERVAL '10' SECOND]")
 
 MISPLACED: dict[str, tuple[str, str]] = {
@@ -22,7 +23,8 @@ MISPLACED: dict[str, tuple[str, str]] = {
     "BETWEEN number ,": ("BETWEEN needs AND", "x BETWEEN 1 AND 2"),
     "AS string": ("an alias is a name", 'AS x, or AS "x y"'),
     "WITH name =": ("options stand in parentheses", "WITH (connector = 'csv', path = '…')"),
-    "[ number": ("a window begins with its kind", "[RANGE 10 MINUTES], or [ROWS 100]"),
+    "[ number": _KIND,
+    "FROM name [ number ]": _KIND,
     "FILTER WHERE": ("FILTER needs parentheses", "COUNT(*) FILTER (WHERE k > 1)"),
     "IN SELECT": ("IN needs a list in parentheses", "put the subquery in FROM and join with it"),
     "CREATE STREAM name FROM": ("a derived stream is a query", "CREATE STREAM name AS SELECT * FROM …"),

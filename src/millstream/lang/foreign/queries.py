@@ -155,6 +155,7 @@ QUERIES: dict[str, tuple[str, str]] = {
     "MOD name": ("the operator MOD", "MOD(a, b), or a % b"),
     "DIV number": ("the operator DIV", "(a - MOD(a, b)) / b"),
     "DIV name": ("the operator DIV", "(a - MOD(a, b)) / b"),
+    "/ /": ("the operator //", "(a - MOD(a, b)) / b"),
     "SIMILAR TO": ("SIMILAR TO", "LIKE, with % and _"),
     "~": ("regular expressions", "LIKE, with % and _"),
     "IS DISTINCT": ("IS DISTINCT FROM", "a <> b OR (a IS NULL) <> (b IS NULL)"),
@@ -175,7 +176,10 @@ QUERIES: dict[str, tuple[str, str]] = {
     "?": ("parameters", "write the value itself"),
     ": name": ("parameters", "write the value itself"),
     "@ name": ("variables", "write the value itself"),
-    **dict.fromkeys(("SELECT [ name ]", ", [ name ]"), ("names in brackets", 'write them in double quotes: "name"')),
+    **{f"{before} [ name ,": ("arrays", "a column for each value") for before in ("SELECT", ",", "(")},
+    **dict.fromkeys(
+        ("SELECT [ name ]", ", [ name ]", "( [ name ]"), ("names in brackets", 'write them in double quotes: "name"')
+    ),
     "`": ("names in backquotes", 'write them in double quotes: "name"'),
     "SEPARATOR string": ("SEPARATOR", "STRING_AGG(x, ',')"),
     "DISTINCT *": ("COUNT(DISTINCT *)", "COUNT(*) of a subquery: FROM (SELECT DISTINCT * FROM s)"),

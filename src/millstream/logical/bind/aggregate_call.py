@@ -12,8 +12,10 @@ from millstream.algebra.expression import Expression, Literal
 from millstream.algebra.types import Type, format_value
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
-from millstream.logical.bind.coercion import cast, common
+from millstream.lang.expression_text import text_of
+from millstream.logical.bind.coercion import cast, common, loss
 from millstream.logical.bind.expressions import ExpressionBinder, contains_aggregate, contains_over
+from millstream.logical.bind.functions import check_known
 from millstream.logical.bind.scope import Scope
 
 
@@ -53,21 +55,35 @@ def bind_call(node: ast.Function, function: AggregateFunction, scope: Scope) -> 
     distinct = node.distinct and not function.idempotent
     if function.star and not distinct and isinstance(bound, Literal) and bound.value is not None:
         return BoundCall(function, None, filter=_filter(node, scope))
-    function.check(bound.type)
+    check_argument(node, function, bound)
     if distinct and bound.type.is_array:
         raise BindError("M2006", f"{function.name}(DISTINCT …) of an array is not possible")
     taken = function.takes or (Type.VARCHAR if bound.type is Type.NULL else bound.type)
     return BoundCall(function, cast(bound, taken), parameters, distinct, _filter(node, scope))
 
 
+def check_argument(node: ast.Function, function: AggregateFunction, argument: Expression) -> None:
+    """Raise BindError if the argument cannot have its type."""
+    try:
+        function.check(argument.type)
+    except BindError as error:
+        if function.numeric and argument.type is Type.VARCHAR:
+            written, constants = arguments_of(node, function)
+            number = f"CAST({text_of(written) or argument} AS DOUBLE)"
+            inside = ", ".join((number, *(text_of(each) or "p" for each in constants)))
+            call = f"{function.name}({'DISTINCT ' * node.distinct}{inside})"
+            error.hint = f"{call}, {loss(Type.VARCHAR, Type.DOUBLE)}; MIN, MAX and COUNT take any type"
+        raise
+
+
 def arguments_of(node: ast.Function, function: AggregateFunction) -> tuple[ast.Expr | None, tuple[ast.Expr, ...]]:
     """Return the argument and the constants after it, as many as there may be."""
     name, given = function.name, node.arguments
     if node.star:
-        raise BindError("M2009", f"{name}(*) means nothing", hint=f"name a column: {name}(x)")
+        raise BindError("M2009", f"{name}(*) means nothing", hint=f"name a column: {function.example}")
     if node.within is not None:
         if not function.within_group:
-            raise BindError("M2009", f"{name} has no WITHIN GROUP", hint=f"write {name}(x)")
+            raise BindError("M2009", f"{name} has no WITHIN GROUP", hint=f"write {function.example}")
         given = (node.within, *given)
     least = int(function.argument) + sum(parameter.default is None for parameter in function.parameters)
     most = int(function.argument) + len(function.parameters)
@@ -114,6 +130,15 @@ def _filter(node: ast.Function, scope: Scope) -> Expression | None:
     return ExpressionBinder(scope, "FILTER").condition(node.filter)
 
 
+def check_names(node: ast.Node) -> None:
+    """Raise BindError if a function is called that is not known: it may have been meant as an aggregate."""
+    if type(node) is ast.Function and aggregates.find(node.name) is None:
+        with node.placing():
+            check_known(node.name)
+    for child in node.children():
+        check_names(child)
+
+
 def refuse_without_over(node: ast.Node) -> None:
     """Raise PlanError if a function that needs OVER is called without it."""
     if isinstance(node, ast.Function) and node.over is None:
@@ -125,6 +150,5 @@ def refuse_without_over(node: ast.Node) -> None:
 
 
 def needs_over(function: AggregateFunction) -> PlanError:
-    inside = "x" if function.argument else ""
-    hint = f"{function.name}({inside}) OVER (PARTITION BY k ROWS UNBOUNDED PRECEDING)"
+    hint = f"{function.example} OVER (PARTITION BY k ROWS UNBOUNDED PRECEDING)"
     return PlanError("M3028", f"{function.name} has a result per tuple and needs OVER", hint=hint)

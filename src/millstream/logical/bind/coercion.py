@@ -44,6 +44,54 @@ def cast(expression: Expression, wanted: Type) -> Expression:
     return Cast(wanted, expression) if literal is None else literal
 
 
+_CASTABLE = {
+    Type.BOOLEAN: {Type.VARCHAR, Type.INT, Type.BIGINT},
+    Type.TIMESTAMP: {Type.VARCHAR, Type.DATE, Type.INT, Type.BIGINT, Type.DOUBLE},
+    Type.DATE: {Type.VARCHAR, Type.TIMESTAMP},
+    Type.INTERVAL: {Type.VARCHAR, Type.INT, Type.BIGINT, Type.DOUBLE},
+}
+
+
+def castable(given: Type, wanted: Type) -> bool:
+    """True if CAST converts values of the type."""
+    numeric_target = wanted.is_numeric or wanted in (Type.VARCHAR, Type.TIMESTAMP, Type.INTERVAL, Type.BOOLEAN)
+    return (
+        given in (wanted, Type.NULL, Type.VARCHAR)
+        or (given.is_numeric and numeric_target)
+        or (given.is_array and wanted is Type.VARCHAR)
+        or wanted in _CASTABLE.get(given, ())
+    )
+
+
+def cast_text(written: str, given: Type, wanted: Type) -> str:
+    """The CAST to write in a statement, for a hint, with what it loses; empty if it is not possible.
+
+    >>> cast_text("k", Type.VARCHAR, Type.BIGINT), cast_text("x", Type.INT, Type.DOUBLE)
+    ('CAST(k AS BIGINT), NULL for a text that is not a number', 'CAST(x AS DOUBLE)')
+    """
+    if not castable(given, wanted):
+        return ""
+    lost = loss(given, wanted)
+    return f"CAST({written} AS {wanted.value})" + (f", {lost}" if lost else "")
+
+
+def loss(given: Type, wanted: Type) -> str:
+    """What CAST loses; empty if it loses nothing."""
+    if given is Type.VARCHAR and wanted is not Type.VARCHAR:
+        what = "a number" if wanted.is_numeric else f"{'an' if wanted is Type.INTERVAL else 'a'} {wanted.value}"
+        return f"NULL for a text that is not {what}"
+    if given.is_numeric and not given.is_integer and wanted.is_integer:
+        return "which drops the fraction"
+    return "NULL for a number that does not fit" if given is Type.BIGINT and wanted is Type.INT else ""
+
+
+def cast_hint(value: Expression, wanted: Type, written: str = "") -> str:
+    """How to write a value so that it has another type. `written`: how the statement writes it, if that is known."""
+    if isinstance(value, Literal) and value.type is Type.VARCHAR and wanted.is_numeric:
+        return "write a number without quotes"
+    return cast_text(written or str(value), value.type, wanted)
+
+
 def _converted(value: Any, given: Type, wanted: Type) -> Literal | None:
     """Return a literal of another type with the same value; None if that would lose something."""
     if value is None:
@@ -110,6 +158,7 @@ def _is_text(expression: Expression) -> bool:
 def _mixed(left: Type, right: Type, what: str) -> Type:
     found = common(left, right)
     if found is None:
-        hint = f"CAST one of them: CAST(x AS {left.value})"
+        ways = (cast_text("x", right, left), cast_text("x", left, right))
+        hint = next((f"CAST one of them: {way}" for way in ways if way), "")
         raise BindError("M2005", f"{what} mixes {left.value} and {right.value}", hint=hint)
     return found

@@ -14,7 +14,7 @@ from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 from millstream.lang.aggregate.ast import UserCall
 from millstream.lang.python_function import PythonFunction
-from millstream.logical.bind.coercion import cast, literal_type, read_literal, unify
+from millstream.logical.bind.coercion import cast, castable, literal_type, read_literal, unify
 from millstream.logical.bind.functions import call, check_known, extract
 from millstream.logical.bind.operators import binary, boolean, unary
 from millstream.logical.bind.python_functions import python_call
@@ -136,25 +136,9 @@ def _interval(node: ast.Duration) -> Literal:
     return Literal(Type.INTERVAL, timedelta(microseconds=int(micros)))
 
 
-_CASTABLE = {
-    Type.BOOLEAN: {Type.VARCHAR, Type.INT, Type.BIGINT},
-    Type.TIMESTAMP: {Type.VARCHAR, Type.DATE, Type.INT, Type.BIGINT, Type.DOUBLE},
-    Type.DATE: {Type.VARCHAR, Type.TIMESTAMP},
-    Type.INTERVAL: {Type.VARCHAR, Type.INT, Type.BIGINT, Type.DOUBLE},
-}
-
-
 def _explicit_cast(operand: Expression, wanted: Type) -> Expression:
-    given = operand.type
-    numeric_target = wanted.is_numeric or wanted in (Type.VARCHAR, Type.TIMESTAMP, Type.INTERVAL, Type.BOOLEAN)
-    allowed = (
-        given in (wanted, Type.NULL, Type.VARCHAR)
-        or (given.is_numeric and numeric_target)
-        or (given.is_array and wanted is Type.VARCHAR)
-        or wanted in _CASTABLE.get(given, ())
-    )
-    if not allowed:
-        raise BindError("M2006", f"{given.value} cannot be cast to {wanted.value}")
+    if not castable(operand.type, wanted):
+        raise BindError("M2006", f"{operand.type.value} cannot be cast to {wanted.value}")
     return cast(operand, wanted)
 
 

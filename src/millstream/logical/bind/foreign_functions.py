@@ -15,6 +15,7 @@ _LIKE = "LIKE, with % and _"
 _NESTED = "a column for each value; nested values are not available"
 _PYTHON = "a Python function: @millstream.function registers one"
 _AGGREGATE = "CREATE AGGREGATE, or @millstream.aggregate in Python"
+_NUMBER = "CAST(x AS BIGINT), CAST(x AS DOUBLE); NULL for a text that is not a number"
 _RANKED = "later tuples would change it; ROW_NUMBER() OVER (…) numbers tuples as they come"
 
 INSTEAD: dict[str, str] = {
@@ -36,7 +37,7 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("to_char", "format", "date_format", "printf", "strftime"), "CAST(x AS VARCHAR)"),
     **dict.fromkeys(("to_timestamp", "from_unixtime", "timestamp_seconds"), "CAST(seconds AS TIMESTAMP)"),
     **dict.fromkeys(("to_date", "date"), "CAST(x AS DATE)"),
-    **dict.fromkeys(("to_number", "int", "integer", "bigint", "double"), "CAST(x AS BIGINT), CAST(x AS DOUBLE)"),
+    **dict.fromkeys(("to_number", "int", "integer", "bigint", "double"), _NUMBER),
     **dict.fromkeys(("datediff", "timestampdiff", "date_diff"), _SECONDS),
     **dict.fromkeys(("unix_timestamp", "epoch", "to_unixtime", "epoch_ms"), "EXTRACT(EPOCH FROM x)"),
     **dict.fromkeys(("dateadd", "date_add", "timestampadd", "date_sub"), "a + INTERVAL '5' MINUTE"),
@@ -63,6 +64,7 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("row", "struct", "array", "map", "json_value", "json_extract", "get_json_object"), _NESTED),
     **dict.fromkeys(("any", "some", "all"), "x IN (1, 2, 3)"),
     **dict.fromkeys(("random", "rand", "uuid"), "a repeated batch must give the same rows: use a column"),
+    "div": "(a - MOD(a, b)) / b",
     "square": "POWER(x, 2)",
     **dict.fromkeys(("var", "var_p"), "VAR_SAMP(x), or VAR_POP(x)"),
     **dict.fromkeys(("percentile_approx", "approx_quantiles"), "PERCENTILE(x, 0.5) or APPROX_QUANTILE(x, 0.5)"),

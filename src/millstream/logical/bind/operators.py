@@ -8,12 +8,13 @@ number of seconds.
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 from millstream.algebra.expression import Binary, Cast, Expression, Literal, Unary
 from millstream.algebra.types import Type
 from millstream.errors import BindError
-from millstream.logical.bind.coercion import INSTANTS, cast, common, read_as
+from millstream.logical.bind.coercion import INSTANTS, cast, cast_hint, common, read_as
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
@@ -74,9 +75,9 @@ def _comparison_hint(left: Expression, right: Expression) -> str:
         return "|| puts texts together; write OR between conditions"
     if Type.VARCHAR in types:
         text, other = (left, right) if left.type is Type.VARCHAR else (right, left)
-        if isinstance(text, Literal):
-            return "write a number without quotes" if other.type.is_numeric else ""
-        return f"CAST({text} AS {other.type.value})"
+        if isinstance(text, Literal) and not other.type.is_numeric:
+            return ""
+        return cast_hint(text, other.type)
     if types & {*INSTANTS}:
         return _instant_hint(*((left, right) if left.type in INSTANTS else (right, left)))
     if Type.BOOLEAN in types:
@@ -99,16 +100,45 @@ def _arithmetic(op: str, left: Expression, right: Expression) -> Expression:
         return _numeric(op, left, right)
     result = _temporal(op, left.type, right.type)
     if result is None:
-        types = {left.type, right.type}
-        hint = ""
-        if Type.VARCHAR in types:
-            hint = "|| puts texts together" if op == "+" else "CAST(x AS DOUBLE)"
-        elif types & {*INSTANTS} and any(type_.is_numeric for type_ in types):
-            hint = "add a duration: INTERVAL '5' SECOND"
-        raise _mismatch(op, left, right, hint)
+        raise _mismatch(op, left, right, _arithmetic_hint(op, left, right))
     if result is not Type.DATE:
         left, right = (cast(side, Type.TIMESTAMP) if side.type is Type.DATE else side for side in (left, right))
     return Binary(result, op, left, right)
+
+
+def _arithmetic_hint(op: str, left: Expression, right: Expression) -> str:
+    types = {left.type, right.type}
+    if Type.VARCHAR not in types:
+        numeric = any(type_.is_numeric for type_ in types)
+        return f"{_ADD.get(op, 'add')} a duration: {_EXAMPLE}" if numeric and types & {*INSTANTS} else ""
+    text, other = (left, right) if left.type is Type.VARCHAR else (right, left)
+    literal = text.value if isinstance(text, Literal) and isinstance(text.value, str) else ""
+    if op in _ADD and (other.type in (*INSTANTS, Type.INTERVAL) or (other.type.is_integer and _duration(literal))):
+        if op == "-" and _YEAR.match(literal):
+            return "write a time as TIMESTAMP 'YYYY-MM-DD HH:MM:SS'"
+        return f"{_ADD[op]} a duration: {_duration(literal) or _EXAMPLE}"
+    if types == {Type.VARCHAR}:
+        return "|| puts texts together" if op == "+" else cast_hint(left, Type.DOUBLE)
+    if not other.type.is_numeric:
+        return "|| puts texts together" if op == "+" else ""
+    hint = cast_hint(text, Type.DOUBLE)
+    return f"{hint}; || puts texts together" if op == "+" else hint
+
+
+_ADD = {"+": "add", "-": "subtract"}
+_EXAMPLE = "INTERVAL '5' SECOND"
+_YEAR = re.compile(r"\s*\d{4}-")
+_DURATION = re.compile(r"\s*(\d+)\s*(second|minute|hour|day|week)s?\s*", re.IGNORECASE)
+
+
+def _duration(text: str) -> str:
+    """The INTERVAL that a text means; empty if it means none.
+
+    >>> _duration("5 seconds"), _duration("five")
+    ("INTERVAL '5' SECOND", '')
+    """
+    found = _DURATION.fullmatch(text)
+    return "" if found is None else f"INTERVAL '{found[1]}' {found[2].upper()}"
 
 
 def _seconds(op: str, expression: Expression, other: Type) -> Expression:

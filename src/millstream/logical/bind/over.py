@@ -19,6 +19,9 @@ from millstream.algebra.schema import TS
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 from millstream.lang.aggregate.ast import UserCall
+from millstream.lang.expression_text import text_of
+from millstream.lang.python_function import PythonFunction
+from millstream.logical.bind.aggregate.library import is_of_library
 from millstream.logical.bind.aggregate.recognition import recognised
 from millstream.logical.bind.aggregate.replacement import may_be_null, over_arguments, over_values
 from millstream.logical.bind.aggregate.user_calls import bound_arguments, given_arguments, row_call
@@ -27,6 +30,7 @@ from millstream.logical.bind.computed import ComputedColumns, unused
 from millstream.logical.bind.expressions import ExpressionBinder
 from millstream.logical.bind.functions import check_known
 from millstream.logical.bind.scope import Scope
+from millstream.logical.catalog import UserAggregate
 from millstream.logical.nodes.over import Over
 from millstream.logical.plan import Plan
 from millstream.logical.windows import check_units, units
@@ -74,7 +78,8 @@ class OverBinder:
             return None
         function = aggregates.find(node.name)
         if function is None:
-            check_known(node.name)
+            if not isinstance(node, PythonFunction):
+                check_known(node.name)
             raise PlanError(
                 "M3054", f"{node.name.upper()} is not an aggregate: OVER has no meaning", hint="leave it out"
             )
@@ -113,8 +118,7 @@ class OverBinder:
     def _user_call(self, node: UserCall) -> Expression:
         """Bind a call of a user-defined aggregate, with OVER or without."""
         if node.filter is not None:
-            hint = "filter in a subquery of FROM, or pass NULL and declare IGNORE NULLS"
-            raise PlanError("M3053", "FILTER of a user-defined aggregate needs a grouped window", hint=hint)
+            raise _filtered(node, node.filter)
         window = (self.groups, Frame("BASE")) if node.over is None else self._window(node.over)
         given = given_arguments(node, window[1], bound_arguments(node, self.scope))
         on_columns = self._on_columns(node, window, given)
@@ -204,6 +208,21 @@ class OverBinder:
         size = None if over.range is None else units(over.range, unit, "RANGE", zero=True)
         slide = None if over.slide is None else units(over.slide, unit, "SLIDE")
         return Frame("RANGE", size, slide, over.active)
+
+
+def _filtered(node: UserCall, condition: ast.Expr) -> PlanError:
+    if not is_of_library(node):
+        hint = "filter in a subquery of FROM, or pass NULL and declare IGNORE NULLS"
+        return PlanError("M3053", "FILTER of a user-defined aggregate needs a grouped window", hint=hint)
+    name, over = node.name.upper(), "" if node.over is None else " OVER …"
+    message = f"{name}{over} is an aggregate of the library, which has no FILTER"
+    assert isinstance(node.versions, UserAggregate)
+    if not all(program.ignore_nulls for program in node.versions.versions):
+        return PlanError("M3053", message, hint="filter in a subquery of FROM")
+    value, *others = [text_of(argument) or "x" for argument in node.arguments] or ["x"]
+    case = f"CASE WHEN {text_of(condition) or '…'} THEN {value} END"
+    hint = f"{name}({', '.join((case, *others))}){over}: the aggregate ignores NULL"
+    return PlanError("M3053", message, hint=hint)
 
 
 def _of_place(bound: BoundCall, window: _Window, over: ast.OverClause) -> tuple[BoundCall, _Window]:

@@ -8,7 +8,7 @@ from millstream.algebra.expression import Expression, PythonCall
 from millstream.algebra.python.definition import Declaration
 from millstream.errors import BindError
 from millstream.lang.python_function import PythonFunction
-from millstream.logical.bind.coercion import cast, common, read_as
+from millstream.logical.bind.coercion import cast, cast_hint, common, read_as
 
 
 def python_call(node: PythonFunction, arguments: Sequence[Expression]) -> PythonCall:
@@ -30,7 +30,7 @@ def python_arguments(declared: Declaration, arguments: Sequence[Expression]) -> 
         given = read_as(argument, wanted)
         fraction = given.type.is_numeric and wanted.is_numeric and not wanted.is_integer
         if not fraction and common(given.type, wanted) is not wanted:
-            hint = f"CAST({argument} AS {wanted.value})"
+            hint = cast_hint(argument, wanted)
             message = f"argument '{name}' of {declared.name} is a {wanted.value}, not {given.type.value}"
             raise BindError("M2006", message, hint=hint)
         found.append(cast(given, wanted))

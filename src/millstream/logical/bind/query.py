@@ -10,7 +10,7 @@ from millstream.algebra.types import Type
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 from millstream.logical.bind.aggregate.user_calls import user_calls, with_user_calls
-from millstream.logical.bind.aggregate_call import refuse_without_over
+from millstream.logical.bind.aggregate_call import check_names, refuse_without_over
 from millstream.logical.bind.coercion import cast, common
 from millstream.logical.bind.emit import emitting
 from millstream.logical.bind.expressions import ExpressionBinder, contains_aggregate, contains_over
@@ -127,6 +127,8 @@ def _select(select: ast.Select, catalog: Catalog) -> Plan:
     totals = frozenset(alias for alias, expression in named.items() if contains_aggregate(expression))
     scope = replace(scope_of(entries), aliases=frozenset(named), aggregates=totals)
     plan, scope = _from(select, entries, scope, accepted=catalog.replaying)
+    for item in select.items:
+        check_names(item)
     aggregates = any(contains_aggregate(item.expression) for item in select.items)
     own = any(call.over is None for item in select.items for call in user_calls(item.expression))
     if own and _window_clause(select, entries) is None:

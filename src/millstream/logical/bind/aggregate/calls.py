@@ -17,7 +17,7 @@ from millstream.algebra.types import Type
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 from millstream.logical.bind.aggregate.types import assigned, wide
-from millstream.logical.bind.aggregate_call import arguments_of, needs_over, parameters_of
+from millstream.logical.bind.aggregate_call import arguments_of, check_argument, needs_over, parameters_of
 from millstream.logical.bind.coercion import cast
 from millstream.logical.bind.operators import boolean
 from millstream.logical.bind.python_functions import python_arguments
@@ -107,19 +107,19 @@ class Calls:
         node = _filtered(node)
         if node.star:
             if not function.star:
-                raise BindError("M2009", f"{function.name}(*) means nothing", hint=f"{function.name}(x)")
+                raise BindError("M2009", f"{function.name}(*) means nothing", hint=function.example)
             return Call(Type.BIGINT, function.name, ())
         written, _ = arguments_of(node, function)
         assert written is not None
         argument = _typed(binder(written))
-        function.check(argument.type)
+        check_argument(node, function, argument)
         return Call(function.result_type(argument.type), function.name, (argument,), node.distinct)
 
     def _on_column(self, node: ast.Function, function: AggregateFunction, binder: Binder) -> Call:
         written, constants = arguments_of(node, function)
         assert written is not None
         parameters, argument = parameters_of(function, constants), _typed(binder(written))
-        function.check(argument.type)
+        check_argument(node, function, argument)
         argument = argument if function.takes is None else cast(argument, function.takes)
         filtered = () if node.filter is None else (boolean(binder(node.filter), "FILTER"),)
         distinct = argument.type if node.distinct and not function.idempotent else None

@@ -13,10 +13,12 @@ from millstream.algebra.schema import Attribute
 from millstream.errors import BindError, did_you_mean
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
+from millstream.lang.expression_text import text_of
 from millstream.logical.bind.aggregate.calls import Calls
-from millstream.logical.bind.aggregate.query import Body, Columns
+from millstream.logical.bind.aggregate.query import Body, Columns, members
 from millstream.logical.bind.aggregate.scope import Entry, LocalScope, as_written
 from millstream.logical.bind.aggregate.types import assigned, attributes
+from millstream.logical.bind.select_items import item_of_each
 from millstream.logical.catalog import Catalog
 
 
@@ -144,9 +146,14 @@ class StatementBinder:
                 raise BindError("M2015", f"column '{name}' appears twice")
         found: list[Query] = []
         if statement.query is not None:
-            for query, given in self._body.union(statement.query, self._scope):
+            for member in members(statement.query):
+                query, given = self._body.query(member, self._scope)
                 _check_count(len(given), len(named), statement)
-                items = [_assigned(item, columns[at]) for item, at in zip(query.items, positions, strict=True)]
+                items = []
+                written = item_of_each(member, len(given))
+                for value, at, item in zip(query.items, positions, written, strict=True):
+                    with (item or member).placing():
+                        items.append(_assigned(value, columns[at], text_of(item.expression) if item else ""))
                 found.append(replace(query, items=_row(items, positions, columns)))
             return Insert(statement.table, tuple(found))
         condition = None
@@ -158,7 +165,7 @@ class StatementBinder:
             for node, position in zip(row, positions, strict=True):
                 with node.placing():
                     value = self._body.binder(self._scope, "VALUES").bind(node)
-                    bound.append(_assigned(value, columns[position]))
+                    bound.append(_assigned(value, columns[position], text_of(node)))
             found.append(Query((), _row(bound, positions, columns), condition))
         return Insert(statement.table, tuple(found))
 
@@ -181,8 +188,7 @@ class StatementBinder:
                 if any(position == other for other, _ in found):
                     raise BindError("M2015", f"column '{assignment.column_name}' is assigned twice")
                 value = assignment.value
-                written = str(value) if isinstance(value, ast.Name) else ""
-                found.append((position, _assigned(binder.bind(value), columns[position], written)))
+                found.append((position, _assigned(binder.bind(value), columns[position], text_of(value))))
         return Update(statement.table, tuple(found), self._condition(statement.where, statement.table, columns))
 
 

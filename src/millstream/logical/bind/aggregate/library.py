@@ -15,7 +15,7 @@ from millstream.algebra.python.library import Library
 from millstream.algebra.types import Type, format_value
 from millstream.errors import BindError
 from millstream.lang import parse
-from millstream.lang.aggregate.ast import CreateAggregate
+from millstream.lang.aggregate.ast import CreateAggregate, UserCall
 from millstream.logical import library
 from millstream.logical.bind.aggregate.definition import bind_aggregate
 from millstream.logical.catalog import Catalog, UserAggregate
@@ -48,6 +48,15 @@ def check_arguments(program: Program, arguments: Iterable[Expression]) -> None:
                 within = f"at least {least}" if most == float("inf") else f"between {least} and {most}"
                 message = f"{declared.name} of {program.name} must be {within}, not {format_value(given.value)}"
                 raise BindError("M2009", message)
+
+
+def is_of_library(call: UserCall) -> bool:
+    """True if a call means an aggregate of the library, not one of the user's."""
+    versions = call.versions
+    if not isinstance(versions, UserAggregate):
+        return False
+    name = versions.versions[0].name
+    return name in library.names() and versions is _bound(name)
 
 
 @cache

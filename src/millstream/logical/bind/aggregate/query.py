@@ -37,12 +37,21 @@ from millstream.logical.bind.pacing import refuse_pacing
 Columns = tuple[Attribute, ...]
 
 
+def members(written: ast.Query) -> list[ast.Query]:
+    """The members of a UNION ALL, or a query alone, as they are written."""
+    if isinstance(written, ast.SetOperation) and written.op == "UNION ALL" and not written.tail:
+        return [*members(written.left), *members(written.right)]
+    return [written]
+
+
 @dataclass(slots=True)
 class Body:
     """What the statements of a body can name: tables, aggregates, and the columns of inwindow."""
 
     tables: dict[str, Columns]
     calls: Calls
+    statement: bool = False
+    """True for a statement that writes a table: its name is not that of an aggregate."""
     _aliases: dict[str, int] = field(default_factory=dict)
 
     def columns(self, name: str) -> Columns:
@@ -54,7 +63,15 @@ class Body:
             hint = did_you_mean(name, self.tables)
             if name == INWINDOW and self.calls.window:
                 hint = "declare it: TABLE inwindow(…), with the types of the arguments"
-            raise BindError("M2002", f"unknown table '{name}' in aggregate '{self.calls.name}'", hint=hint)
+            owner = self.calls.name if self.statement else f"aggregate '{self.calls.name}'"
+            if name not in self.calls.catalog:
+                raise BindError("M2002", f"unknown table '{name}' in {owner}", hint=hint)
+            if self.statement:
+                sees, hint = "it sees its own table only", "JOIN the stream with that table in a subquery of FROM"
+            else:
+                sees = "a body sees its own tables only"
+                hint = f"pass its values as arguments, or declare TABLE {name} (…) in the body"
+            raise BindError("M2002", f"{owner} cannot use '{name}': {sees}", hint=hint)
         return self.tables[name]
 
     def alias(self, name: str) -> str:
@@ -120,9 +137,7 @@ class Body:
 
     def union(self, written: ast.Query, scope: LocalScope) -> list[tuple[Query, Columns]]:
         """The members of a UNION ALL, or a query alone."""
-        if isinstance(written, ast.SetOperation) and written.op == "UNION ALL" and not written.tail:
-            return [*self.union(written.left, scope), *self.union(written.right, scope)]
-        return [self.query(written, scope)]
+        return [self.query(member, scope) for member in members(written)]
 
     def query(self, written: ast.Query, outer: LocalScope) -> tuple[Query, Columns]:
         with written.placing():

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from millstream.algebra.schema import Attribute
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
+from millstream.logical.bind.coercion import cast_text
 
 _INSTEAD = {
     "INTERSECT": "SELECT DISTINCT … FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
@@ -48,7 +49,7 @@ def check_members(members: Sequence[Sequence[Attribute]]) -> None:
         for mine, its in zip(first, other, strict=True):
             if mine.type is not its.type:
                 message = f"UNION: column '{mine.name}' mixes {mine.type.value} and {its.type.value}"
-                raise BindError("M2018", message, hint=f"CAST({its.name} AS {mine.type.value})")
+                raise BindError("M2018", message, hint=cast_text(its.name, its.type, mine.type))
 
 
 def with_left_joins(select: ast.Select) -> ast.Select:

@@ -10,7 +10,7 @@ from millstream.algebra.type_names import type_named
 from millstream.algebra.types import Type
 from millstream.errors import BindError
 from millstream.lang import ast
-from millstream.logical.bind.coercion import INSTANTS, cast, read_as
+from millstream.logical.bind.coercion import INSTANTS, cast, cast_hint, read_as
 
 _WIDE = {Type.INT: Type.BIGINT, Type.REAL: Type.DOUBLE, Type.DECIMAL: Type.DOUBLE}
 
@@ -38,6 +38,6 @@ def assigned(value: Expression, wanted: Type, what: str, written: str = "") -> E
     given = value.type
     fits = given in (wanted, Type.NULL) or wide(given) is wanted or (given.is_integer and wanted is Type.DOUBLE)
     if not fits and not (given in INSTANTS and wanted is Type.TIMESTAMP):
-        hint = f"CAST({written or value} AS {wanted.value})"
+        hint = cast_hint(value, wanted, written)
         raise BindError("M2006", f"{what} is {wanted.value}, the value is {given.value}", hint=hint)
     return cast(value, wanted)

@@ -28,9 +28,10 @@ from millstream.algebra.python.definition import Declaration
 from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
 from millstream.lang.aggregate.ast import UserCall
+from millstream.lang.expression_text import text_of
 from millstream.lang.python_function import PythonFunction
 from millstream.logical.bind.aggregate.calls import matched
-from millstream.logical.bind.aggregate.library import find
+from millstream.logical.bind.aggregate.library import find, is_of_library
 from millstream.logical.bind.expressions import ExpressionBinder, Names, contains_aggregate, contains_over
 from millstream.logical.bind.functions import check_known
 from millstream.logical.bind.python_functions import python_arguments
@@ -142,11 +143,27 @@ def row_call(node: UserCall, frame: Frame, name: str, arguments: tuple[str, ...]
 def bound_arguments(node: UserCall, scope: Names) -> list[Expression]:
     """The arguments as they are written, with their names resolved."""
     if node.star or node.distinct:
-        raise BindError("M2009", f"{node.name}({'*' if node.star else 'DISTINCT …'}) means nothing")
+        raise _meaningless(node)
     for written in node.arguments:
         if contains_aggregate(written) or contains_over(written) or any(user_calls(written)):
             raise PlanError("M3018", "an aggregate inside an aggregate", hint="Aggregate in a subquery first.")
     return [ExpressionBinder(scope, node.name).bind(written) for written in node.arguments]
+
+
+def _meaningless(node: UserCall) -> BindError:
+    built_in = aggregates.find(node.name)
+    if node.star or built_in is None or not is_of_library(node):
+        return BindError("M2009", f"{node.name}({'*' if node.star else 'DISTINCT …'}) means nothing")
+    name = node.name.upper()
+    if built_in.idempotent:
+        message = f"{name}(DISTINCT …) OVER: DISTINCT has no effect here"
+        return BindError("M2009", message, hint=f"leave it out: {name}({_written(node)}) OVER …")
+    message = f"{name}(DISTINCT …) OVER is not available"
+    return BindError("M2009", message, hint=f"QUANTILE_CONT(DISTINCT {_written(node)}) OVER …, which is exact")
+
+
+def _written(node: UserCall) -> str:
+    return ", ".join(text_of(argument) or "x" for argument in node.arguments)
 
 
 def given_arguments(node: UserCall, frame: Frame, bound: list[Expression]) -> tuple[Expression, ...]:

@@ -19,6 +19,7 @@ from millstream.algebra.types import Type
 from millstream.errors import BindError, PlanError, did_you_mean
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
+from millstream.lang.expression_text import text_of
 from millstream.lang.spelling import spelled
 from millstream.lang.table.ast import Conflict, Write
 from millstream.logical.bind.aggregate.calls import Calls
@@ -28,6 +29,7 @@ from millstream.logical.bind.aggregate.scope import Entry, LocalScope, as_writte
 from millstream.logical.bind.aggregate.types import assigned, wide
 from millstream.logical.bind.from_clause import bind_entries
 from millstream.logical.bind.query import bind_select
+from millstream.logical.bind.select_items import item_of_each
 from millstream.logical.bind.table.driven import driven
 from millstream.logical.bind.table.scope import StreamScope
 from millstream.logical.bind.table.time import check_time
@@ -135,6 +137,16 @@ def _named(plan: Plan, insert: body.Insert, definition: TableDefinition) -> Plan
     return Project(plan, tuple(made))
 
 
+def _written_items(write: Write, plan: Plan) -> Iterator[tuple[ast.SelectItem | None, str]]:
+    """The item of the select list that makes each column, and its text."""
+    assert write.source is not None
+    query = write.source.relation
+    items = (None,) * len(plan.schema) if isinstance(query, str) else item_of_each(query, len(plan.schema))
+    for position, (name, item) in enumerate(zip(plan.schema.names, items, strict=True)):
+        bound = str(plan.items[position][1]) if isinstance(plan, Project) else name
+        yield item, (text_of(item.expression) if item is not None else "") or bound
+
+
 def check_required(insert: body.Insert, definition: TableDefinition) -> None:
     """Refuse a list of columns that leaves out one which must not be NULL: no row would fit."""
     for name in (*definition.primary_key, *definition.not_null):
@@ -194,7 +206,9 @@ class WriteBinder(StatementBinder):
     ) -> None:
         self._table, self._arguments, self._stream, self._row = table, arguments, stream, row or table.name
         name = f"the statement on '{table.name}'"
-        super().__init__(Body({table.name: _columns(table)}, Calls(catalog, name, True)), arguments, REASON)
+        super().__init__(
+            Body({table.name: _columns(table)}, Calls(catalog, name, True), statement=True), arguments, REASON
+        )
 
     def once(self, write: Write) -> Program:
         """The program of an UPDATE or DELETE that no stream drives."""
@@ -222,8 +236,13 @@ class WriteBinder(StatementBinder):
         match write.statement:
             case body.Insert() if plan is not None:
                 given = {each.name: each for each in plan.schema}
-                items = tuple(self._item(column, given.get(column.name)) for column in self._table.schema)
-                return self._written(items, write.conflict)
+                written = dict(zip(plan.schema.names, _written_items(write, plan), strict=True))
+                found = []
+                for column in self._table.schema:
+                    item, text = written.get(column.name, (None, ""))
+                    with (item or write).placing():
+                        found.append(self._item(column, given.get(column.name), text))
+                return self._written(tuple(found), write.conflict)
             case body.Update() as update:
                 return (self._updated(update),)
         return (self.statement(write.statement),)
@@ -254,14 +273,14 @@ class WriteBinder(StatementBinder):
         insert = Insert(self._table.name, (Query((), items, allowed),))
         return (*_reported(refused), *before, insert)
 
-    def _item(self, column: Attribute, given: Attribute | None) -> Expression:
-        """The value of a column: a NULL if it is not named."""
+    def _item(self, column: Attribute, given: Attribute | None, written: str = "") -> Expression:
+        """The value of a column: a NULL if it is not named. `written`: how the statement writes it."""
         if given is None:
             return Literal(wide(column.type), None)
         value = Argument(wide(given.type), given.name)
         if given.type is column.type:
             return value
-        return _fitting(assigned(value, wide(column.type), f"column '{column.name}'"), column.type)
+        return _fitting(assigned(value, wide(column.type), f"column '{column.name}'", written), column.type)
 
     def _required(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self._table.primary_key, *self._table.not_null)))

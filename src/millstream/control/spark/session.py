@@ -74,7 +74,7 @@ JAVA = (
     "-XX:NewRatio=1",  # pages are large and short-lived
     "-XX:InitialRAMPercentage=6",
     "-XX:TieredStopAtLevel=1",
-    # Of the 48m of a single tier, many starts of jobs leave nothing for the next; from 240m on, code is segmented and slower.
+    # Many starts of jobs fill the 48m of a single tier; from 240m on, code is kept in segments and slower.
     "-XX:ReservedCodeCacheSize=128m",
     "-Duser.timezone=UTC",
 )

@@ -24,9 +24,9 @@ from millstream_bench.suite.run import Tell
 SLIDE = 10
 BURSTS = (
     "SELECT window_end, MAX(worked) AS v, COUNT(*) AS n, finality, revision "
-    "FROM EXPENSIVE(TABLE s, costly(counter) AS worked, budget => 400) [RANGE 5 SLIDE 1 ON ts]"
+    "FROM EXPENSIVE(TABLE s, costly(counter) AS worked, budget => 100) [RANGE 5 SLIDE 1 ON ts]"
 )
-RATE = 1000
+RATE = 300
 """Tuples per second of the costly function alone; batches have other work too."""
 
 

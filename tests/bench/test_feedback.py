@@ -61,17 +61,16 @@ class TestRun:
         assert all(numbers["tuples"]["on"] < numbers["tuples"]["off"] / 20
                    for numbers in findings["resources"].numbers.values())  # fmt: skip
 
+    def test_the_copy_without_feedback_computes_the_same(self, findings: dict[str, Finding]) -> None:
+        made = findings["overhead"]
+        assert [row[1] for row in made.rows] == [SAME] * 3 and {*made.numbers} == {*OVERHEAD}
+
 
 def test_the_data() -> None:
     sensors, dirty, probes = data.sensors(1), data.sensors(1, dirty=True), data.probes(1)
     assert (sensors.height, probes.height, data.locations().height) == (27_000, 600, 150)
     assert sensors["ts"].is_sorted() and probes["ts"].is_sorted()
     assert (dirty["speed"] == -1).sum() == 13_500 and (sensors["speed"] < 0).sum() == 0
-
-
-def test_the_copy_without_feedback_computes_the_same(findings: dict[str, Finding]) -> None:
-    made = findings["overhead"]
-    assert [row[1] for row in made.rows] == [SAME] * 3 and {*made.numbers} == {*OVERHEAD}
 
 
 def test_the_interval_of_a_median() -> None:

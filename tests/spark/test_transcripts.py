@@ -1,4 +1,4 @@
-"""Transcripts on Spark: every second one on two shards, some without cached state, a sample with restarts.
+"""Transcripts on Spark: every third one on two shards, some without cached state, a sample with restarts.
 
 `make soak` runs all of them: cut at random, and restarted after every batch.
 """
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 
 @pytest.mark.parametrize(
     ("variant", "cached", "places", "step", "count"),
-    [(Variant(shards=2), True, "", 2, 75), (Variant(shards=2, cut="random:4"), False, "sequence", 1, 3)],
+    [(Variant(shards=2), True, "", 3, 75), (Variant(shards=2, cut="random:4"), False, "sequence", 1, 3)],
     ids=["two shards", "sequences, no cache, random cuts"],
 )
 @pytest.mark.timeout(1800)

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from millstream.algebra.aggregate.collected import QUANTILES
@@ -33,16 +32,16 @@ from millstream.algebra.aggregate.per_tuple import PER_TUPLE
 from millstream.algebra.aggregate.reduction import (
     COUNT,
     GREATEST,
-    HALF,
     HIGH,
     LEAST,
     SUM,
     TOTAL,
-    WRAP,
     Operation,
+    quick_true_sums,
     sum_fits,
     sums_fit,
     true_sum,
+    true_sums,
 )
 from millstream.algebra.aggregate.sequenced import SEQUENCES
 from millstream.algebra.aggregate.sketches import SKETCHES
@@ -112,14 +111,12 @@ class IntegerAvg(Avg):
 
     def result(self, *parts: pl.Expr) -> pl.Expr:
         total, count, high = parts
-        wraps = (total // HALF - high) // HALF
-        sums = total.cast(pl.Float64) - wraps.cast(pl.Float64) * WRAP
-        return pl.when(count > 0).then(sums / count)
+        return pl.when(count > 0).then(true_sums(total, high) / count)
 
     def quick_result(self, *parts: pl.Series) -> pl.Series | None:
-        total, count, high = (part.to_numpy() for part in parts)
-        wraps = ((total >> 32) - high) >> 32
-        return pl.Series((total.astype(np.float64) - wraps * WRAP) / count) if count.all() else None
+        total, count, high = parts
+        counts = count.to_numpy()
+        return pl.Series(quick_true_sums(total, high) / counts) if counts.all() else None
 
 
 _INTEGER_AVG = IntegerAvg()

@@ -20,6 +20,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,7 @@ from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import FOREVER, NEVER
 
 HALF = 1 << 32
-WRAP = 2.0**64
+_WRAP = 2.0**64
 Values = npt.NDArray[np.generic]
 Dense = Callable[[pl.Series, Integers, Integers, pl.DataType], Values]
 
@@ -101,13 +102,35 @@ def sums_fit(total: pl.Series, high: pl.Series) -> bool:
     return bool(((carried >= 0) & (carried < HALF)).all())
 
 
+def _wraps(total: Any, high: Any) -> Any:
+    """How often a sum of integers has wrapped, of values, columns or expressions."""
+    return (total // HALF - high) // HALF
+
+
 def true_sum(total: int, high: int) -> int:
     """Return the sum of integers, given what is left of it after wrapping.
 
     >>> true_sum(-(2**63), 2 * (2**62 >> 32))
     9223372036854775808
     """
-    return total - (total // HALF - high) // HALF * HALF * HALF
+    return total - int(_wraps(total, high)) * HALF * HALF
+
+
+def true_sums(total: pl.Expr, high: pl.Expr) -> pl.Expr:
+    """Return the sums of integers as fractions."""
+    wraps: pl.Expr = _wraps(total, high)
+    return total.cast(pl.Float64) - wraps.cast(pl.Float64) * _WRAP
+
+
+def quick_true_sums(total: pl.Series, high: pl.Series) -> npt.NDArray[np.float64]:
+    """The same of columns without NULLs, without Polars' query planner.
+
+    >>> quick_true_sums(pl.Series([5, -(2**63)]), pl.Series([0, 2**31])).tolist()
+    [5.0, 9.223372036854776e+18]
+    """
+    totals = total.to_numpy()
+    made: npt.NDArray[np.float64] = totals.astype(np.float64) - _wraps(totals, high.to_numpy()) * _WRAP
+    return made
 
 
 def _dense_extremes(choose: np.ufunc, start: int) -> Dense:

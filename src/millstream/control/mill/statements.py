@@ -41,6 +41,7 @@ from millstream.optimizer import optimize
 from millstream.physical.plan.explain import explain_physical
 from millstream.physical.plan.explain_feedback import explain_feedback, switched
 from millstream.sinks import SINKS, SinkOptions, delivery_options, make_sink
+from millstream.switches import Switches
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -253,8 +254,13 @@ def _explain(mill: Mill, statement: ast.Explain) -> str:
     else:
         text = explain(plan)
     start = ast.NOW if isinstance(statement.statement, ast.CreateDerivedStream) else statement.statement.start
-    switches = switched(mill.prepare(name, plan), switches_of(mill))
-    return text + switches + explain_start(mill, plan, start) + _why_pairwise(mill, statement)
+    return text + _switches(mill, name, plan) + explain_start(mill, plan, start) + _why_pairwise(mill, statement)
+
+
+def _switches(mill: Mill, name: str, plan: Plan) -> str:
+    """Lines on the operators whose responses to feedback are switched off; empty if there are none."""
+    switches = switches_of(mill)
+    return "" if switches == Switches.parse() else switched(mill.prepare(name, plan), switches)
 
 
 def _bound(mill: Mill, statement: ast.Explain) -> Plan:
@@ -283,8 +289,7 @@ def _explain_named(mill: Mill, statement: ast.ExplainNamed) -> str:
         if query.failure is not None:
             shared = f"\n\nfailed in batch {query.failure.batch}: {query.failure.text}"
         elif stage not in ("CONTRACT", "FEEDBACK"):
-            switches = switched(mill.prepare(name, plan), switches_of(mill))
-            shared = switches + explain_running(mill, name)
+            shared = _switches(mill, name, plan) + explain_running(mill, name)
     if stage == "CONTRACT":
         return str(contract(mill, plan)) + shared
     if stage == "FEEDBACK":

@@ -5,6 +5,7 @@ Every function takes `s`, the instance of the aggregate, and the values that it 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil, floor, isfinite, log
@@ -103,7 +104,7 @@ def columns_of(index: Indexed) -> tuple[int, ...]:
     return index
 
 
-class Module:
+class Module(ABC):
     """The functions, constants and tables generated so far."""
 
     def __init__(self, program: Program, before: Mapping[str, LocalStorage] | None = None) -> None:
@@ -157,9 +158,9 @@ class Module:
         self.globals[name] = value
         return name
 
+    @abstractmethod
     def inner(self, aggregate: Program | Declaration) -> str:
         """The name of the class of an aggregate that this program calls."""
-        raise NotImplementedError
 
     def add(self, lines: Iterable[str]) -> None:
         self.functions.append("\n".join(lines))

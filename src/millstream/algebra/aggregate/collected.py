@@ -80,11 +80,16 @@ class Quantile(AggregateFunction):
         assert self.share is not None
         if not self.exact:
             return parts[0].list.agg(pl.element().quantile(self.share, "linear"))
-        ranked = parts[0].list.sort()
-        count = ranked.list.len().cast(pl.Int64)
-        # Of 7 values, the share 1/7 is the first one, although 7 * (1/7) may exceed 1 by a rounding error.
-        place = count - (count - self.share * count).floor().cast(pl.Int64)
-        return ranked.list.get((place - 1).clip(0), null_on_oob=True)
+        return at_share(parts[0], self.share)
+
+
+def at_share(values: pl.Expr, share: float) -> pl.Expr:
+    """The first value in ascending order with at least this share of the values of a list up to it."""
+    ranked = values.list.sort()
+    count = ranked.list.len().cast(pl.Int64)
+    # Of 7 values, the share 1/7 is the first one, although 7 * (1/7) may exceed 1 by a rounding error.
+    place = count - (count - share * count).floor().cast(pl.Int64)
+    return ranked.list.get((place - 1).clip(0), null_on_oob=True)
 
 
 class Distinct(AggregateFunction):

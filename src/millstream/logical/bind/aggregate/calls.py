@@ -124,8 +124,9 @@ class Calls:
         filtered = () if node.filter is None else (boolean(binder(node.filter), "FILTER"),)
         distinct = argument.type if node.distinct and not function.idempotent else None
         type_ = function.result_type(argument.type)
+        of = None if function.of(argument.type) is function else argument.type
         by = AggregateCall(
-            "value", function.name, "argument", type_, parameters, distinct, "filter" if filtered else None
+            "value", function.name, "argument", type_, parameters, distinct, "filter" if filtered else None, of
         )
         return Call(type_, function.name, (argument, *filtered), by=by)
 

@@ -6,8 +6,8 @@
 | APPROX_QUANTILE(x, p) | all | counters, each 2 % wide | add | middle of the counter at p * n, off by 1 % at most |
 
 NULLs are skipped. Up to `SMALL` values are kept as they are, and the result is exact: groups of few values are merged
-by Polars alone, all of a page at once. Results are the same in whatever order and parts the tuples come, so that neither
-batches nor the number of shards change them. Sketches that drop values at random, such as KLL, do not have this
+by Polars alone, all of a page at once. Results are the same in whatever order and parts the tuples come, so that
+neither batches nor the number of shards change them. Sketches that drop values at random, such as KLL, do not have this
 property; the counters are those of DDSketch (Masson, Rim, Lee).
 """
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from threading import Thread
 
+import polars as pl
 import pytest
 
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.punctuation.restriction import below, equal
 from millstream.errors import OptionError
+from millstream.runtime.sink import MANY, CollectedPunctuations
 from millstream.sinks import MemorySink
 from tests.sinks.sample import BEFORE_NOON, COUNTS, HOT, frame, hot
 
@@ -52,3 +57,15 @@ def test_nothing_is_lost_between_threads() -> None:
         taken += sink.take_rows()["n"].to_list()
     taken += sink.take_rows()["n"].to_list()
     assert taken == list(range(2000))
+
+
+def test_punctuations_that_are_not_taken_do_not_pile_up() -> None:
+    held = CollectedPunctuations()
+    for at in range(5 * MANY):
+        held.add([Pattern.of({"id": equal(at)}), Pattern.of({"ts": below(at, closed=True)})])
+    taken = held.take()
+    assert len(taken) <= MANY + 2
+    told = Punctuations.of(taken)
+    rows = pl.DataFrame({"id": [0, 4999, 5000, 5000], "ts": [9999, 9999, 4999, 5000]})
+    assert told.match(rows).to_list() == [True, True, True, False]
+    assert held.take() == []

@@ -11,6 +11,7 @@ import polars as pl
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import TS, Schema
 from millstream.errors import OptionError
+from millstream.runtime.sink import CollectedPunctuations
 from millstream.sinks.modes import KNOWING
 
 
@@ -27,7 +28,7 @@ class MemorySink:
         self._query = ""
         self._schema: Schema | None = None
         self._rows: list[pl.DataFrame] = []
-        self._punctuations: list[Pattern] = []
+        self._punctuations = CollectedPunctuations()
 
     def open(self, query: str, schema: Schema) -> None:
         if self._schema is not None and (query, schema) != (self._query, self._schema):
@@ -39,7 +40,7 @@ class MemorySink:
         with self._lock:
             if batch > self._last:
                 self._rows += [rows] if rows.height else []
-                self._punctuations += punctuations
+                self._punctuations.add(punctuations)
                 self._last = batch
 
     def close(self) -> None:
@@ -54,5 +55,4 @@ class MemorySink:
 
     def take_punctuations(self) -> list[Pattern]:
         with self._lock:
-            taken, self._punctuations = self._punctuations, []
-        return taken
+            return self._punctuations.take()

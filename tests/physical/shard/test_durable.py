@@ -151,3 +151,15 @@ def test_labels_share_the_partitions_evenly() -> None:
     assert [partition_of(label, 4) for label in labels] == [0, 1, 2, 3]
     more = spread(4, 4, set(labels))
     assert not set(more) & set(labels)
+
+
+def test_the_shards_of_a_job_that_has_ended_are_forgotten() -> None:
+    ended, running = durable.SegmentFiles("ended"), durable.SegmentFiles("running")
+    for job in ("ended", "running"):
+        durable.keep(job, 0, DictStore(), durable.DurableShard())
+    assert {("ended", 0), ("running", 0)} <= durable._LIVE.keys()
+    ended.clear()
+    durable.keep("running", 1, DictStore(), durable.DurableShard())
+    assert ("ended", 0) not in durable._LIVE
+    assert {("running", 0), ("running", 1)} <= durable._LIVE.keys()
+    running.clear()

@@ -159,8 +159,16 @@ def keep(job: str, label: int, store: Store, shard: DurableShard, *, cached: boo
     save(shard, store, uuid.uuid4().hex[:16], SegmentFiles(job) if cached else None)
     if cached:
         _LIVE[job, label] = shard
+        _forget_ended(job)
         while len(_LIVE) > CACHED_SHARDS:
             _LIVE.popitem(last=False)
+
+
+def _forget_ended(job: str) -> None:
+    """Forget the live shards of other jobs that have ended, as their folders have."""
+    ended = {other for other, _ in _LIVE if other != job and not SegmentFiles(other).folder.exists()}
+    for held in [held for held in _LIVE if held[0] in ended]:
+        del _LIVE[held]
 
 
 def discard(job: str, label: int, store: Store, shard: DurableShard) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from millstream.collection import importing
+from millstream.collection import uncollected
 from millstream.physical.wire.address import INPUT
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class LazyReader(DataSourceStreamReader):
     @property
     def _reader(self) -> PageReader:
         if self._made is None:
-            with importing():
+            with uncollected():
                 from millstream.physical.spark.page_source import PageReader
 
             self._made = PageReader(self._options)
@@ -85,7 +85,7 @@ class LazyStage(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         if self._made is None:
-            with importing():
+            with uncollected():
                 from millstream.physical.failure.transport import reporting
                 from millstream.physical.spark.shipped import load
                 from millstream.physical.spark.stage import Stage

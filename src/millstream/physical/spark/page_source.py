@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from millstream.algebra.values import encode
+from millstream.collection import freeze_once
 from millstream.physical.failure.transport import reporting
-from millstream.physical.spark.worker import freeze_once
 from millstream.physical.wire.address import CONTROL, SPLIT, address
 from millstream.physical.wire.codec import PackedRow, row_batch
 from millstream.physical.wire.control_log import ControlLog

@@ -17,10 +17,10 @@ from pyspark.sql import Row
 from millstream.algebra import values
 from millstream.algebra.element import Page
 from millstream.algebra.schema import TS
+from millstream.collection import freeze_once
 from millstream.physical.failure.transport import reporting
 from millstream.physical.shard import durable
 from millstream.physical.shard.batch import FIRST, Given, Sent, brief_status, full_status, run_batch
-from millstream.physical.spark.worker import freeze_once
 from millstream.physical.wire.address import (
     CONTROL,
     PUNCTUATIONS,

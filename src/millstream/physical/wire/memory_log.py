@@ -8,8 +8,8 @@ from operator import itemgetter
 
 from millstream.physical.wire.records import Record
 
-GROWTH = 1_000
-"""Records by which a log may grow before it is compacted."""
+GROWTH = 32
+"""Records by which a log may grow before it is compacted; one may hold the rows of an insert."""
 
 
 class MemoryLog:

@@ -20,6 +20,9 @@ from tests.control.test_invariance import WAYS
 from tests.tries import tries
 
 END = 10_000
+DELAY = 3
+"""The most by which a tuple of a stream that is not ordered may be older than an earlier one."""
+MOVES = (f"WATERMARK FOR ts AS ts - {DELAY}", "PUNCTUATED ON (ts +)")
 STREAMS = ("s1", "s2", "s3")
 Rows = Counter[tuple[int | None, ...]]
 
@@ -65,12 +68,8 @@ class Case:
     """Keys that a stream closes, each with the number of tuples before."""
     outer: str = ""
     """LEFT, RIGHT or FULL, of two inputs."""
-    delay: int = 0
-    """The most by which a tuple may be older than an earlier one; 0: tuples arrive in order."""
-
-    @property
-    def time(self) -> str:
-        return f"ORDER BY ts WATERMARK FOR ts AS ts - {self.delay}" if self.delay else "ORDER BY ts"
+    times: tuple[str, ...] = ("", "", "")
+    """For each stream what its time has beside ORDER BY: nothing, and its tuples arrive in order, or one of `MOVES`."""
 
     @property
     def query(self) -> str:
@@ -89,6 +88,8 @@ class Case:
         for new in self.tuples:
             yield from ((stream, f"[{key}, *, *]") for at, stream, key in self.closed if at == new.number)
             yield new.stream, new.line
+            if self.times[STREAMS.index(new.stream)] == MOVES[1]:
+                yield new.stream, f"[*, *, < {new.time - DELAY}]"
         yield from ((name, "[*, *, *]" if self.outer else f"[*, *, < {END}]") for name in STREAMS)
 
     def defined(self) -> Rows:
@@ -128,7 +129,7 @@ def inputs(draw: st.DrawFn, counting: bool) -> Input:
     stream = draw(st.sampled_from(STREAMS))
     above = draw(st.sampled_from([None, None, None, 4]))
     if counting or draw(st.booleans()):
-        return Input(stream, rows=draw(st.integers(1, 3)), above=above)
+        return Input(stream, rows=draw(st.integers(0 if counting else 1, 3)), above=above)
     return Input(stream, range=draw(st.sampled_from([None, 0, 3, 8])), above=above)
 
 
@@ -138,7 +139,7 @@ def cases(draw: st.DrawFn, most: int = 4) -> Case:
     chosen = draw(st.integers(0, count - 1))
     made = tuple(draw(inputs(counting=place == chosen)) for place in range(count))
     now, tuples, closed = 0, list[Tuple](), list[tuple[int, str, int]]()
-    delay = draw(st.sampled_from([0, 0, 3]))
+    times = draw(st.one_of(st.just(("",) * 3), st.tuples(*[st.sampled_from(["", *MOVES])] * 3)))
     for number in range(draw(st.integers(0, 25))):
         now += draw(st.integers(0, 2))
         stream = draw(st.sampled_from(STREAMS))
@@ -147,9 +148,10 @@ def cases(draw: st.DrawFn, most: int = 4) -> Case:
         if key is not None and draw(st.integers(0, 9)) == 0:
             closed.append((number, stream, key))
             key = None
-        tuples.append(Tuple(stream, key, number, now - draw(st.integers(0, delay))))
+        late = draw(st.integers(0, DELAY)) if times[STREAMS.index(stream)] else 0
+        tuples.append(Tuple(stream, key, number, now - late))
     less, least = draw(st.booleans()), draw(st.sampled_from([None, None, 3]))
-    return Case(made, less, least, tuple(tuples), tuple(closed), delay=delay)
+    return Case(made, less, least, tuple(tuples), tuple(closed), times=times)
 
 
 @st.composite
@@ -166,8 +168,8 @@ def outcome(mill: Mill, case: Case, seed: int, again: Callable[[Mill], Mill] | N
     """Rows and punctuations as bags and the state at the end, with batches cut at random; `again` restarts the mill."""
     chance, emitted = random.Random(seed), Counter[str]()
     rows: Rows = Counter()
-    for name in STREAMS:
-        mill.execute(f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts BIGINT) {case.time}")
+    for name, time in zip(STREAMS, case.times, strict=True):
+        mill.execute(f"CREATE STREAM {name} (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts {time}")
     mill.add_query("q", case.query)
     for stream, line in case.lines:
         mill.feed_line(stream, line)

@@ -31,7 +31,7 @@ from millstream.logical.plan import Plan
 def in_time(schemas: Iterable[Schema], windows: Iterable[Window]) -> bool:
     """True if a join can process in timestamp order: its inputs are in order, or a window counts rows and they can be
     put in order."""
-    counts = any(window.rows for window in windows)
+    counts = any(window.rows is not None for window in windows)
     return all(s.kind is not TimeKind.LATENT and (s.ordered or (counts and s.moves)) for s in schemas)
 
 

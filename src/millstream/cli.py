@@ -5,6 +5,7 @@
 | 0 | all streams have ended, or `--seconds` have passed |
 | 1 | a query failed while it ran; a transcript failed |
 | 2 | a mistake in the command, the statements or the options |
+| 3 | the run has ended, and rows wait for a sink that fails |
 | 130, 143 | stopped by Ctrl-C (SIGINT), by SIGTERM |
 
 An error is one message, never a stack trace.

@@ -23,6 +23,8 @@ class MillstreamError(Exception):
     """The operator that raised it, if one has."""
     status = 2
     """The exit status of a program that ends with this error; 1 if it was raised while queries ran."""
+    lasting = False
+    """True if it does not pass by itself: a sink that raises it is not tried again."""
 
     def __init__(
         self,

@@ -98,6 +98,18 @@ def run_file(
         raise
     finally:
         stop.close(connection.close, aside=not local)
+    _check_delivered(connection, checkpoint)
+
+
+def _check_delivered(connection: Connection, checkpoint: Path | None) -> None:
+    """Raise an error if results wait for a sink when the run has ended."""
+    if waiting := connection.mill.deliveries.undelivered:
+        kept = "the same command, with the same --checkpoint, delivers them when the sink works"
+        hint = kept if checkpoint is not None else "--checkpoint keeps results that wait for a sink"
+        detail = "\n  ".join(waiting.values())
+        error = OptionError("M6075", "the run has ended with results undelivered", detail=detail, hint=hint)
+        error.status = 3
+        raise error
 
 
 def _run_statements(

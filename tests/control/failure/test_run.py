@@ -1,8 +1,10 @@
-"""`millstream run` with a query that fails: the others go on, and the exit status is 1."""
+"""`millstream run` with a query that fails: the others go on, and the exit status is 1. With a sink that fails: what
+waits is told, and the exit status is 3, or 1 if the sink stops its query."""
 
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import polars as pl
@@ -10,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from millstream.control.runner import run_file
-from millstream.errors import OperatorError
+from millstream.errors import MillstreamError, OperatorError
 
 STATEMENTS = """
 CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts
@@ -74,3 +76,62 @@ def test_the_summary_gives_no_other_cause_for_a_failed_query(tmp_path: Path) -> 
     said, error = run(tmp_path)
     assert error is not None and "query bad failed in batch 0" in said
     assert "no rows of query" not in said
+
+
+FINE = "".join(STATEMENTS.partition("CREATE QUERY bad")[:1])
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_results_that_wait_at_the_end(tmp_path: Path, kept: bool) -> None:
+    write(tmp_path)
+    (tmp_path / "fine").mkdir()
+    options = {"local": True, "checkpoint": tmp_path / "kept" if kept else None}
+    text = FINE.format(folder=tmp_path)
+
+    def broken() -> None:
+        """A file takes the place of the folder once the query writes to it."""
+        if (tmp_path / "fine" / "_millstream.parts").exists():
+            (tmp_path / "fine").rename(tmp_path / "away")
+            (tmp_path / "fine").touch()
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(MillstreamError) as caught:
+        patch.setattr("millstream.control.runner.ProgressLine.show", lambda _: broken())
+        run_file(text, Console(quiet=True), seconds=0.5, **options)  # type: ignore[arg-type]
+    assert caught.value.code == "M6075" and caught.value.status == 3
+    what = "kept in the checkpoint" if kept else "discarded"
+    assert f"20 rows of query 'fine' waiting for its sink: {what}. sink failing since" in caught.value.detail
+    assert "File exists" in caught.value.detail or "Not a directory" in caught.value.detail
+    if kept:
+        (tmp_path / "fine").unlink()
+        (tmp_path / "away").rename(tmp_path / "fine")
+        run_file(text, Console(quiet=True), **options)  # type: ignore[arg-type]
+        assert sorted(pl.read_parquet(tmp_path / "fine" / "*.parquet")["k"]) == [*range(30)]
+
+
+@pytest.mark.parametrize("others", [True, False])
+@pytest.mark.parametrize("when", ["running", "resumed"])
+def test_a_folder_without_its_marker_stops_its_query(tmp_path: Path, others: bool, when: str) -> None:
+    write(tmp_path)
+    marker, held = tmp_path / "fine" / "_millstream.json", ""
+    text = FINE.format(folder=tmp_path) + ("CREATE QUERY more AS SELECT v FROM s INTO none;" if others else "")
+
+    def lose(_: object) -> None:
+        nonlocal held
+        if marker.exists() and (marker.parent / "_millstream.parts").exists():
+            held = marker.read_text()
+            marker.unlink()
+            if when == "resumed":
+                raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("millstream.control.runner.ProgressLine.show", lose)
+        if when == "resumed":
+            with pytest.raises(KeyboardInterrupt):
+                run_file(text, Console(quiet=True), local=True, checkpoint=tmp_path / "kept", seconds=20)
+        with pytest.raises(MillstreamError) as caught:
+            run_file(text, Console(quiet=True), local=True, checkpoint=tmp_path / "kept", seconds=20)
+    assert caught.value.code == "M6041" and caught.value.status == 1 and "restore it" in caught.value.hint
+    assert json.loads(held)["query"] == "fine"
+    marker.write_text(held)
+    run_file(text, Console(quiet=True), local=True, checkpoint=tmp_path / "kept", seconds=20)
+    assert sorted(pl.read_parquet(tmp_path / "fine" / "*.parquet")["k"]) == [*range(30)]

@@ -128,6 +128,38 @@ def test_it_is_said(sink: Flaky, tmp_path: Path, kept: bool, caplog: pytest.LogC
     mill.close()
 
 
+def test_it_is_said_again(sink: Flaky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    mill = opened(None)
+    sink.broken = True
+    for value in (1, 2):
+        feed(mill, value)
+    monkeypatch.setattr(outlet, "REMINDED", 0.0)
+    mill.deliveries.outlets["q"].retry(now=True)
+    assert caplog.messages[0].endswith("its results are spooled: ConnectionError: refused")
+    assert caplog.messages[1:] == ["sink flaky of query 'q' still fails; 2 rows spooled: ConnectionError: refused"]
+
+
+def test_an_error_that_lasts_is_raised_while_results_wait(sink: Flaky, monkeypatch: pytest.MonkeyPatch) -> None:
+    mill = opened(None)
+    sink.broken = True
+    feed(mill, 1)
+    assert mill.deliveries.waiting()  # and is tried again
+    error = OptionError("M6041", "not ours")
+    error.lasting = True  # type: ignore[misc]
+
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(sink, "write", refuse)
+    mill.deliveries.retry()
+    with pytest.raises(OptionError, match="not ours"):
+        mill.deliveries.waiting()
+    feed(mill, 2)
+    failure = mill.queries["q"].failure
+    assert failure is not None and failure.error is error
+    assert mill.take_rows("other").height == 2
+
+
 def test_a_query_that_stops_by_option(sink: Flaky, tmp_path: Path) -> None:
     mill = opened(tmp_path, "SELECT k FROM s INTO flaky WITH (on_error = 'stop')")
     feed(mill, 1)

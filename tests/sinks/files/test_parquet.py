@@ -41,7 +41,8 @@ def test_files_can_be_read(tmp_path: Path) -> None:
     sink.write(1, hot(), [BEFORE_NOON])
     sink.write(12, hot(3).with_columns(pl.lit(0).alias(TS)), [])
     sink.close()
-    assert names(folder) == ["_millstream.json", "part-0000000000.parquet", "part-0000000012.parquet"]
+    parts = ["part-0000000000.parquet", "part-0000000012.parquet"]
+    assert names(folder) == ["_millstream.json", "_millstream.parts", *parts]
     assert pl.read_parquet(folder / "*.parquet").equals(hot(1, 2, 3))
     assert duckdb.sql(f"SELECT sum(auction) FROM '{folder}/*.parquet'").fetchall() == [(6,)]
     column = pq.ParquetFile(folder / "part-0000000000.parquet").metadata.row_group(0).column(0)
@@ -82,7 +83,7 @@ def test_killed_before_the_file_has_its_name(tmp_path: Path) -> None:
     assert ".millstream-part-0000000001.parquet.tmp" in names(tmp_path) and auctions(tmp_path) == [1]
     (tmp_path / ".mine").touch()
     sink = opened(tmp_path)
-    assert names(tmp_path) == [".mine", "_millstream.json", "part-0000000000.parquet"]
+    assert names(tmp_path) == [".mine", "_millstream.json", "_millstream.parts", "part-0000000000.parquet"]
     sink.write(1, hot(2, 3), [])
     assert auctions(tmp_path) == [1, 2, 3]
 
@@ -190,6 +191,56 @@ def test_a_folder_of_others_is_left_alone_while_a_query_runs(tmp_path: Path) -> 
     with pytest.raises(OptionError, match="M6041"):
         sink.write(1, hot(2), [])
     assert names(folder) == ["mine.txt"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"), [("gone", "no query wrote"), ("broken", "damaged"), ("taken", "another run")]
+)
+def test_a_folder_is_looked_at_before_each_write(tmp_path: Path, damage: str, says: str) -> None:
+    sink, marker = opened(tmp_path), tmp_path / "_millstream.json"
+    sink.write(0, hot(1), [])
+    held = marker.read_text()
+    if damage == "gone":
+        marker.unlink()
+    else:
+        marker.write_text(held[:20] if damage == "broken" else held.replace("r1", "r2"))
+    with pytest.raises(OptionError, match=f"M6041.*{says}") as caught:
+        sink.write(1, hot(2), [])
+    assert caught.value.lasting
+    marker.write_text(held)
+    sink.write(1, hot(2), [])
+    assert auctions(tmp_path) == [1, 2]
+
+
+def test_files_that_are_gone_are_told_once_on_resume(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sink = opened(tmp_path)
+    caplog.clear()
+    for batch in (0, 2, 2, 3, 4, 5):
+        sink.write(batch, hot(batch), [])
+    with (tmp_path / "_millstream.parts").open("a") as parts:
+        parts.write("1")  # cut by a crash
+    opened(tmp_path)
+    assert not caplog.messages
+    for batch in (0, 2, 3, 4):
+        (tmp_path / f"part-{batch:010d}.parquet").unlink()
+    opened(tmp_path)
+    opened(tmp_path)
+    (said,) = caplog.messages
+    assert said.startswith(f"M6076: 4 result files of query 'hot' are gone from '{tmp_path}'")
+    assert "part-0000000000.parquet, part-0000000002.parquet, part-0000000003.parquet, …" in said
+    opened(tmp_path, run="r2", overwrite="true").write(5, hot(1), [])
+    assert (tmp_path / "_millstream.parts").read_text() == "5\n"
+
+
+def test_the_systems_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = opened(tmp_path)
+
+    def full(*_: object, **__: object) -> None:
+        raise pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(OptionError, match=r"M6042: cannot write '.*': No space left on device$"):
+        sink.write(0, hot(1), [])
 
 
 def test_a_new_query_does_not_take_over_results(tmp_path: Path) -> None:

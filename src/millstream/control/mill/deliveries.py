@@ -57,6 +57,8 @@ class Deliveries:
         self.fetched: dict[int, dict[str, pl.DataFrame]] = {}
         """Rows of tables that were asked for, by the number of the request."""
         self.outlets: dict[str, Outlet] = {}
+        self.undelivered: dict[str, str] = {}
+        """What waited for the sinks of queries when they were closed, and why."""
         self.temporary = False
         """True if the checkpoint ends with the process."""
         self.lock = threading.RLock()
@@ -115,8 +117,10 @@ class Deliveries:
                 kept = "kept until the query starts again" if failed else "kept in the checkpoint"
                 ends = outlet.spool.volatile or self.temporary
                 what = "discarded" if dropped or (ends and not failed) else kept
-                waiting = amount(outlet.spool.rows, "row")
-                LOG.warning("%s of query '%s' waiting for its sink: %s", waiting, name, what)
+                waiting = f"{amount(outlet.spool.rows, 'row')} of query '{name}' waiting for its sink: {what}"
+                LOG.warning("%s", waiting)
+                if not dropped and outlet.spool.rows:
+                    self.undelivered[name] = f"{waiting}. {outlet.trouble}."
             if dropped:
                 outlet.spool.clear()
 
@@ -128,8 +132,12 @@ class Deliveries:
                     outlet.retry()
 
     def waiting(self) -> bool:
-        """Return whether results wait for a sink."""
-        return any(outlet.spool for outlet in [*self.outlets.values()])
+        """Return whether results wait for a sink; raise its error if that does not pass by itself."""
+        held = [outlet for outlet in [*self.outlets.values()] if outlet.spool]
+        for outlet in held:
+            if outlet.lasting is not None:
+                raise outlet.lasting
+        return bool(held)
 
     def close(self) -> None:
         """Close all sinks."""

@@ -102,7 +102,8 @@ class Failures:
         sink = query.sink if isinstance(query.sink, str) else "a function or object" if query.sink else "memory"
         rest = "" if self.leaves_none([name, *failing]) else "Other queries go on. "
         again = advice("query.start()", "The same command, with the same --checkpoint,")
-        error.hint = f"{rest}{again} starts it again, DROP QUERY {spelled(name)} removes it."
+        mend = f"{error.hint}. " if error.lasting else ""
+        error.hint = f"{mend}{rest}{again} starts it again, DROP QUERY {spelled(name)} removes it."
         error.detail = " ".join(
             filter(None, (error.detail, f"Query {name} failed in batch {batch}; its sink: {sink}."))
         )

@@ -1,8 +1,9 @@
 """The outlet of a query: its sink, and the spool that holds its results while the sink raises.
 
 A sink gets every batch once and in order. While batches wait in the spool, later ones wait behind them; the sink is
-tried again after a pause, which grows from try to try. With `on_error = 'stop'` the query stops instead. Started again,
-it first delivers the batch that failed, and stops again if that fails.
+tried again after a pause, which grows from try to try, and a warning each minute says so. With `on_error = 'stop'`, or
+if the error does not pass by itself (`MillstreamError.lasting`), the query stops instead. Started again, it first
+delivers the batch that failed, and stops again if that fails.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from millstream.sinks.options import DeliveryOptions
 LOG = logging.getLogger("millstream")
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds before a sink that has raised is tried again: the first time, and at most."""
+REMINDED = 60.0
+"""Least seconds between two warnings of a sink that fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,9 @@ class Outlet:
         self._taken: tuple[int, Results] | None = None
         """The last batch whose results were taken from the output."""
         self._since, self._error = 0.0, ""
-        self._pause, self._due = FIRST_PAUSE, 0.0
+        self._pause, self._due, self._told = FIRST_PAUSE, 0.0, 0.0
+        self.lasting: MillstreamError | None = None
+        """The sink's last error, if it does not pass by itself."""
 
     def open(self) -> None:
         """Open the sink; raise a MillstreamError if it raises."""
@@ -88,7 +93,7 @@ class Outlet:
             self._note(error)
 
     def failure(self, error: BaseException, what: str = "failed") -> MillstreamError:
-        if isinstance(error, MillstreamError) and error.code == "M6044":
+        if isinstance(error, MillstreamError) and (error.code == "M6044" or error.lasting):
             return error
         reason = str(error) if isinstance(error, MillstreamError) else reason_of(error)
         return OptionError("M6044", f"sink {self.name} of query '{self.query}' {what}: {reason}")
@@ -122,14 +127,14 @@ class Outlet:
                 return None
         else:
             self.spool.put(batch, rows, punctuations)
-            failed = self.retry(now=stops)
+            failed = self.retry(now=stops or self.lasting is not None)
         if self.spool.bytes > self.options.spool_limit:
             message = f"the results that wait for sink {self.name} of query '{self.query}' exceed spool_limit"
             detail = (
                 f"{amount(self.spool.rows, 'row')}, {self.spool.bytes:,} bytes; the sink's last error: {self._error}."
             )
             return OptionError("M6045", message, detail=detail)
-        return self.failure(failed) if stops and failed is not None else None
+        return self.failure(failed) if failed is not None and (stops or self.lasting is not None) else None
 
     def retry(self, *, now: bool = False) -> Exception | None:
         """Deliver what waits, if the pause is over or with `now`, until the sink raises again; return that error."""
@@ -160,16 +165,27 @@ class Outlet:
             LOG.warning("%s", self.failure(error, "cannot be closed"))
 
     def _note(self, error: BaseException) -> None:
-        reason = error.message if isinstance(error, MillstreamError) else reason_of(error)
-        if not self._since:
+        reason, now = reason_of(error), time.monotonic()
+        if isinstance(error, MillstreamError) and error.detail:
+            reason += f" ({error.detail.removesuffix('.')})"
+        self.lasting = error if isinstance(error, MillstreamError) and error.lasting else None
+        first = not self._since
+        if first:
             self._since, self._pause = time.time(), FIRST_PAUSE
-            if self.options.on_error != "stop":  # otherwise the query fails, which is reported
-                LOG.warning("sink %s of query '%s' fails; its results are spooled: %s", self.name, self.query, reason)
         else:
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
-        self._error, self._due = reason, time.monotonic() + self._pause
+        self._error, self._due = reason, now + self._pause
+        # A query that stops fails, which is reported.
+        if self.options.on_error != "stop" and (first or now >= self._told + REMINDED):
+            self._told = now
+            what = "fails; its results are spooled" if first else f"still fails; {self._waiting} spooled"
+            LOG.warning("sink %s of query '%s' %s: %s", self.name, self.query, what, reason)
+
+    @property
+    def _waiting(self) -> str:
+        return amount(self.spool.rows, "row")
 
     def _well(self) -> None:
         if self._since:
             LOG.warning("sink %s of query '%s' works again; all its results are delivered", self.name, self.query)
-        self._since, self._error = 0.0, ""
+        self._since, self._error, self.lasting = 0.0, "", None

@@ -8,10 +8,13 @@
 | results of another run, or with other columns | refused, or replaced with `overwrite` |
 | results of another query of the same run | refused: that query is writing them |
 | anything else | refused: Millstream removes only files that it wrote |
+
+`_millstream.parts` has the number of each batch with a file, a line each: a start tells which files are gone.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,10 +24,19 @@ import polars as pl
 from pydantic import BaseModel
 
 from millstream.atomic_file import TEMPORARY, force_to_disk, write_whole
-from millstream.errors import OptionError
+from millstream.errors import OptionError, reason_of
 
-MARKER = "_millstream.json"
+MARKER, PARTS = "_millstream.json", "_millstream.parts"
 _PART = re.compile(r"part-\d{10,}\.parquet")
+
+
+class RefusedFolder(OptionError):
+    """A folder with other results, or damaged ones."""
+
+    lasting = True
+
+    def __init__(self, message: str, *, detail: str = "", hint: str) -> None:
+        super().__init__("M6041", message, detail=detail, hint=hint)
 
 
 class Owner(BaseModel, frozen=True):
@@ -45,14 +57,28 @@ def clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OptionError("M6042", f"cannot write '{path}': {error.strerror or error}") from error
+        raise OptionError("M6042", f"cannot write '{path}': {error.strerror or system_reason(error)}") from error
     except pl.exceptions.PolarsError as error:
-        raise OptionError("M6042", f"cannot write '{path}'", detail=str(error)) from error
+        raise OptionError("M6042", f"cannot write '{path}': {system_reason(error)}") from error
 
 
-def claim(folder: Path, owner: Owner, *, overwrite: bool, anew: bool = False) -> None:
+def system_reason(error: Exception) -> str:
+    """The reason that the system gave, in an error of Polars.
+
+    >>> system_reason(OSError("parquet: underlying IO error: No space left on device (os error 28)"))
+    'No space left on device'
+    """
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    return os.strerror(int(number[1])) if number else reason_of(error)
+
+
+def part_name(batch: int) -> str:
+    return f"part-{batch:010d}.parquet"
+
+
+def claim(folder: Path, owner: Owner, *, overwrite: bool, anew: bool = False) -> bool:
     """Take the folder for this owner, or raise OptionError. Remove the files that a crash left half written. `anew`:
-    the query is new, so results that are there are not its own."""
+    the query is new, so results that are there are not its own. Return whether the folder was this owner's before."""
     with clear_errors(folder):
         is_new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
@@ -62,12 +88,26 @@ def claim(folder: Path, owner: Owner, *, overwrite: bool, anew: bool = False) ->
         same = holder == owner and not anew
         names = [entry.name for entry in folder.iterdir()]
         for name in names:
-            if name.startswith(TEMPORARY) or (not same and _PART.fullmatch(name)):
+            if name.startswith(TEMPORARY) or (not same and (name == PARTS or _PART.fullmatch(name))):
                 (folder / name).unlink()
         force_to_disk(folder)
         if not same:
             # Last, so that a crash before this line leaves the old owner and the next start replaces again.
             write_whole(folder / MARKER, f"{owner.model_dump_json(indent=2)}\n".encode(), durable=True)
+        return same
+
+
+def missing_parts(folder: Path) -> list[int]:
+    """The batches whose files are gone, each told once."""
+    if not (parts := folder / PARTS).exists():
+        return []
+    lines = parts.read_text(encoding="ascii", errors="replace").splitlines(keepends=True)
+    listed = [int(line) for line in dict.fromkeys(lines) if re.fullmatch(r"\d+\n", line)]  # a crash may cut the last
+    present = {path.name for path in folder.iterdir()}
+    kept = [batch for batch in listed if part_name(batch) in present]
+    if len(kept) < len(listed):
+        write_whole(parts, "".join(f"{batch}\n" for batch in kept).encode(), durable=True)
+    return sorted({*listed} - {*kept})
 
 
 def check(folder: Path, owner: Owner, *, overwrite: bool, anew: bool) -> Owner | None:
@@ -93,29 +133,29 @@ def holder_of(folder: Path) -> Owner | None:
         other = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
         if other:
             detail = f"It contains '{other[0]}', but no {MARKER}."
-            hint = "choose another path, or empty the folder"
+            hint = f"choose another path, or empty the folder; if {MARKER} was lost, restore it"
             message = f"'{folder}' holds files that no query wrote"
-            raise OptionError("M6041", message, detail=detail, hint=hint) from None
+            raise RefusedFolder(message, detail=detail, hint=hint) from None
         return None
     except ValueError:
         message = f"'{folder}' cannot be resumed: {MARKER} in it is damaged"
-        raise OptionError("M6041", message, hint="choose another path, or empty the folder") from None
+        raise RefusedFolder(message, hint="restore it, empty the folder, or choose another path") from None
 
 
 def _check_replaceable(folder: Path, holder: Owner, owner: Owner, *, overwrite: bool, anew: bool) -> None:
     if holder.run == owner.run and holder.query != owner.query:
         message = f"'{folder}' holds the results of query '{holder.query}' of the same run"
-        raise OptionError("M6041", message, hint="give every query a path of its own")
+        raise RefusedFolder(message, hint="give every query a path of its own")
     if overwrite:
         return
     hint = "choose another path, or replace the results by overwrite = true"
     if holder.query != owner.query:
-        raise OptionError("M6041", f"'{folder}' holds the results of query '{holder.query}'", hint=hint)
+        raise RefusedFolder(f"'{folder}' holds the results of query '{holder.query}'", hint=hint)
     if anew and holder.run == owner.run:
         message = f"'{folder}' holds the results of query '{holder.query}' from before it was dropped or replaced"
-        raise OptionError("M6041", message, detail="Those of the new query would be mixed with them.", hint=hint)
+        raise RefusedFolder(message, detail="Those of the new query would be mixed with them.", hint=hint)
     if holder.columns != owner.columns:
         message = f"'{folder}' holds results of query '{holder.query}' with other columns"
         detail = f"It has {holder.schema_text}, the query {owner.schema_text}."
-        raise OptionError("M6041", message, detail=detail, hint=hint)
-    raise OptionError("M6041", f"'{folder}' holds the results of another run of query '{holder.query}'", hint=hint)
+        raise RefusedFolder(message, detail=detail, hint=hint)
+    raise RefusedFolder(f"'{folder}' holds the results of another run of query '{holder.query}'", hint=hint)

@@ -4,7 +4,7 @@
 |---|---|
 | exactly once | a repeated batch replaces its own file, which has the same rows |
 | atomic | a file gets its name once it is complete and on disk; readers of `*.parquet` never see part of one |
-| one owner | the folder belongs to one query of one run (`folder`) |
+| one owner | the folder belongs to one query of one run (`folder`); each write looks at its owner |
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from pydantic import Field, field_validator
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
+from millstream.amounts import amount
 from millstream.atomic_file import drafted
-from millstream.sinks.files.folder import MARKER, Owner, check, claim, clear_errors
+from millstream.errors import OptionError
+from millstream.sinks.files.folder import PARTS, Owner, check, claim, clear_errors, holder_of, missing_parts, part_name
 from millstream.sinks.modes import ALL, FINAL
 from millstream.sinks.options import SinkOptions
 
@@ -55,10 +57,12 @@ class ParquetSink:
     def open(self, query: str, schema: Schema) -> None:
         columns = tuple((attribute.name, attribute.type.value) for attribute in schema)
         self._owner = Owner(query=query, run=self._run, columns=columns)
-        if self._resumes and not self.folder.exists():
-            self._warn_removed()
-        claim(self.folder, self._owner, overwrite=self._overwrite, anew=self._anew)
+        kept = claim(self.folder, self._owner, overwrite=self._overwrite, anew=self._anew)
         self._columns = schema.names
+        if kept:
+            self._warn_missing()
+        elif self._resumes:
+            self._warn_removed()
 
     def check(self, query: str) -> None:
         """Raise OptionError if the folder has other results than those of this query, which is new."""
@@ -66,17 +70,29 @@ class ParquetSink:
 
     def write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:  # noqa: ARG002
         if rows.height:
-            part = self.folder / f"part-{batch:010d}.parquet"
+            part = self.folder / part_name(batch)
             with clear_errors(part):
                 self._keep_folder()
             with clear_errors(part), drafted(part, durable=True) as draft:
                 rows.select(self._columns).write_parquet(draft, compression="zstd")
+            with clear_errors(part), (self.folder / PARTS).open("a", encoding="ascii") as parts:
+                parts.write(f"{batch}\n")
 
     def _keep_folder(self) -> None:
-        """Take the folder again if it was removed meanwhile, or emptied."""
-        if not (self.folder / MARKER).exists():
-            claim(self.folder, self._owner, overwrite=False)
+        """Take the folder again if it was removed meanwhile, or emptied; raise OptionError if it is another's."""
+        held = holder_of(self.folder) if self.folder.exists() else None
+        if held != self._owner and not claim(self.folder, self._owner, overwrite=False):
             self._warn_removed()
+
+    def _warn_missing(self) -> None:
+        with clear_errors(self.folder):
+            missing = missing_parts(self.folder)
+        if missing:
+            files = amount(len(missing), "result file")
+            shown = ", ".join(part_name(batch) for batch in missing[:3]) + (", …" if len(missing) > 3 else "")
+            message = f"{files} of query '{self._owner.query}' {'is' if len(missing) == 1 else 'are'} gone"
+            hint = "if they were compacted or moved, all is well; no batch is written a second time"
+            LOG.warning("%s", OptionError("M6076", f"{message} from '{self.folder}'", detail=f"{shown}.", hint=hint))
 
     def _warn_removed(self) -> None:
         LOG.warning(

@@ -138,7 +138,8 @@ class Outlet:
 
     def retry(self, *, now: bool = False) -> Exception | None:
         """Deliver what waits, if the pause is over or with `now`, until the sink raises again; return that error."""
-        if not (self.spool or self._since) or (time.monotonic() < self._due and not now):
+        idle = self._opened or not self._since
+        if (idle and not self.spool) or (time.monotonic() < self._due and not now):
             return None
         try:
             if not self._opened:
@@ -178,12 +179,9 @@ class Outlet:
         # A query that stops fails, which is reported.
         if self.options.on_error != "stop" and (first or now >= self._told + REMINDED):
             self._told = now
-            what = "fails; its results are spooled" if first else f"still fails; {self._waiting} spooled"
+            spooled = "" if self.lasting else "; its results are spooled"
+            what = f"fails{spooled}" if first else f"still fails; {amount(self.spool.rows, 'row')} spooled"
             LOG.warning("sink %s of query '%s' %s: %s", self.name, self.query, what, reason)
-
-    @property
-    def _waiting(self) -> str:
-        return amount(self.spool.rows, "row")
 
     def _well(self) -> None:
         if self._since:

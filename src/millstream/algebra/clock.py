@@ -19,16 +19,39 @@ class Clock(Protocol):
         """Microseconds since 1970-01-01 UTC."""
         ...
 
+    def reach(self, at: int) -> None:
+        """Advance to a time, unless it is past it."""
+        ...
+
+    @property
+    def ahead(self) -> int:
+        """Microseconds by which it is ahead of the machine's clock, which has gone back."""
+        ...
+
 
 class SystemClock:
-    """The machine's clock, except that it never runs backwards."""
+    """The machine's clock. Where that goes back, time passes on from the highest that was reached (monotonic)."""
 
     def __init__(self) -> None:
-        self._last = 0
+        self._offset = -(1 << 62)
+        """The most that the machine's clock has been ahead of the monotonic one."""
+
+    def _read(self) -> tuple[int, int]:
+        wall, passed = time.time_ns() // 1000, time.monotonic_ns() // 1000
+        if wall - passed > self._offset:
+            self._offset = wall - passed
+        return wall, passed + self._offset
 
     def now(self) -> int:
-        self._last = max(self._last, time.time_ns() // 1000)
-        return self._last
+        return self._read()[1]
+
+    def reach(self, at: int) -> None:
+        self._offset += max(0, at - self.now())
+
+    @property
+    def ahead(self) -> int:
+        wall, now = self._read()
+        return now - wall
 
 
 class VirtualClock:
@@ -52,3 +75,10 @@ class VirtualClock:
 
     def advance(self, micros: int) -> None:
         self.at = self._now + micros
+
+    def reach(self, at: int) -> None:
+        self._now = max(self._now, at)
+
+    @property
+    def ahead(self) -> int:
+        return 0

@@ -100,6 +100,8 @@ class Connection:
         if chosen:
             self._jobs.check_shards(options.shards)
         self.mill = Mill(self._jobs, options=options, wall=True)
+        if isinstance(self._jobs, LocalJobs):
+            self._jobs.clock = self.mill.clock.now
         self.mill.deliveries.temporary = temporary
         recover(self.mill)
         self._watch = Watch(self.mill)

@@ -148,6 +148,11 @@ class Job(ABC):
         """The position up to which shards have applied the log, also before this job was opened."""
         return self.position
 
+    @property
+    @abstractmethod
+    def time_reached(self) -> int:
+        """The time of the last batch, also before this job was opened; 0 if there was none."""
+
     @abstractmethod
     def _committed(self) -> list[int]:
         """The numbers of batches that will not be run again."""

@@ -8,10 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 
+from millstream.algebra.clock import SystemClock
 from millstream.control.job.base import Job
 from millstream.control.job.explaining import writing
 from millstream.control.job.identity import FILE, read_identity
-from millstream.control.job.local import LocalJob, wall_clock
+from millstream.control.job.local import LocalJob
 from millstream.control.job.ownership import Ownership
 from millstream.errors import OptionError, advice
 from millstream.physical.wire.control_log import ControlLog
@@ -155,10 +156,10 @@ class LocalJobs(Jobs):
         folder: Path | None = None,
         *,
         shards: int = 1,
-        clock: Callable[[], int] = wall_clock,
+        clock: Callable[[], int] | None = None,
         cached: bool = True,
     ) -> None:
-        self.clock, self.cached = clock, cached
+        self.clock, self.cached = clock or SystemClock().now, cached
         super().__init__(folder, shards=shards)
 
     def _new_job(self, folder: Path | None, *, shards: int, stages: int) -> LocalJob:

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from millstream.algebra.clock import SystemClock
 from millstream.algebra.values import HINT
 from millstream.control.job.base import Job, Result
 from millstream.control.job.explaining import explained
@@ -28,10 +29,6 @@ from millstream.physical.wire.reading import BatchReader, Dealt
 from millstream.physical.wire.shard_split import ShardSplit
 
 
-def wall_clock() -> int:
-    return time.time_ns() // 1000
-
-
 class LocalJob(Job):
     """`clock` returns the time of batches. Without `cached` every batch reads its state back from the database."""
 
@@ -43,11 +40,11 @@ class LocalJob(Job):
         *,
         shards: int = 1,
         stages: int = 1,
-        clock: Callable[[], int] = wall_clock,
+        clock: Callable[[], int] | None = None,
         cached: bool = True,
     ) -> None:
         super().__init__(folder, shards=shards, stages=stages)
-        self.clock, self.cached = clock, cached
+        self.clock, self.cached = clock or SystemClock().now, cached
         path = None if folder is None else folder / "state.db"
         if path is not None and not path.exists() and self.log.end():
             raise InputError("M5023", f"'{path}' is missing", hint=HINT)
@@ -219,6 +216,10 @@ class LocalJob(Job):
     def span(self, batch: int) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ARG002
         before, after = (json.loads(offset["streams"]) for offset in self._span)
         return before, after
+
+    @property
+    def time_reached(self) -> int:
+        return int(self._offset["now"])
 
     def _committed(self) -> list[int]:
         return [self._batch]

@@ -63,6 +63,8 @@ def recover(mill: Mill) -> None:
         for query, state in states.items():
             if query in mill.queries:
                 mill.queries[query].output.restore(state)
+    if mill.time.wall:  # the machine's clock may have gone back meanwhile
+        mill.time.reach(max((job.time_reached for job in jobs.all()), default=0))
     mill.journal.recovering = mill.catalog.replaying = False
     for number, text in ran.items():  # the driver may have ended before it noted the last one
         mill.journal.ran(text, number)

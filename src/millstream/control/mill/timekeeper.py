@@ -36,9 +36,8 @@ class Timekeeper:
         return not isinstance(self._clock, VirtualClock)
 
     def reach(self, now: int) -> None:
-        """Advance a virtual clock to `now`."""
-        if isinstance(self._clock, VirtualClock):
-            self._clock.advance(max(0, now - self._clock.now()))
+        """Advance the clock to `now`, unless it is past it."""
+        self._clock.reach(now)
 
     def _beat_after(self, now: int) -> int:
         """The time of the next heartbeat: a multiple of the period."""

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from millstream.algebra.types import MICROS
 from millstream.control.connection import Connection
 from millstream.control.job.base import Job
 from millstream.control.mill.base import Mill
@@ -113,6 +114,12 @@ SPOOLED: tuple[Family, ...] = (
     (GAUGE, "sink_spooled_rows", "Rows that wait for the sink of the query.", lambda o: o.spool.rows),
     (GAUGE, "sink_spooled_bytes", "Their size.", lambda o: o.spool.bytes),
 )
+CLOCK: Family = (
+    GAUGE,
+    "clock_ahead_seconds",
+    "How far the time of streams is ahead of the machine's clock, which has gone back.",
+    lambda clock: clock.ahead / MICROS,
+)
 SHARDS: Family = (GAUGE, "shard_seconds", "Time that a shard worked in the last batch.", float)
 ROWS: Family = (COUNTER, "stream_rows", "Rows that have arrived.", float)
 OF_TABLES: tuple[Family, ...] = (
@@ -154,6 +161,7 @@ class MillCollector(Collector):
         yield from _filled((ROWS,), ("stream", "outcome"), rows)
         yield from _filled(OF_STREAMS, ("stream",), [((s.name,), s) for s in streams])
         tables = [((table.name,), self._counts(table.name)) for table in self._mill.catalog.tables]
+        yield from _filled((CLOCK,), (), [((), self._mill.clock)])
         yield from _filled(OF_TABLES, ("table",), tables)
         jobs = self._mill.jobs.all()
         yield from _filled(OF_JOBS, ("job",), [((job.title,), job) for job in jobs])

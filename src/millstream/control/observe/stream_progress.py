@@ -16,6 +16,7 @@ entry, whose newest event is always recent; and on a virtual clock.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -103,7 +104,7 @@ def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
         else:
             continue
         at = newest / MICROS if newest is not None and _has_wall_time(stream) else None
-        lag = mill.clock.now() / MICROS - at if at is not None and mill.time.wall and not ended else None
+        lag = time.time() - at if at is not None and mill.time.wall and not ended else None
         skipped = max((readers.skipped(name) for readers in groups), default=NONE_SKIPPED, key=lambda c: c.tested)
         kept = conduct(stream, known.get(name, Losses()), mill.clock.now())
         found[name] = StreamProgress(

@@ -159,17 +159,17 @@ class SparkJob(Job):
         return [int(path.name) for path in (self.checkpoint / "spark" / "commits").glob("[0-9]*")]
 
     def applied(self) -> int:
-        if self.position:
-            return self.position
-        for batch in sorted(self._committed())[-1:]:
-            return int(self._offset(batch)["log"])
-        return 0
+        return self.position or int(self._offset(max(self._committed(), default=-1))["log"])
+
+    @property
+    def time_reached(self) -> int:
+        return int(self._offset(max(self._committed(), default=-1))["now"])
 
     def _offset(self, batch: int) -> Any:
         """The end of a batch in the job's own source."""
         path = self.checkpoint / "spark" / "offsets" / str(batch)
         if not path.exists():
-            return {"log": 0, "streams": "{}"}
+            return {"log": 0, "now": 0, "streams": "{}"}
         # a line for each source; the first one is the job's own
         _version, _metadata, offset, *_ = path.read_text().splitlines()
         return json.loads(offset)

@@ -296,7 +296,7 @@ class ShardHost:
 
     def reach(self, now: int) -> None:
         """Advance the clock to a time, unless it is past it."""
-        self.clock.advance(max(0, now - self.clock.now()))
+        self.clock.reach(now)
 
     # --- pages of streams that are read by the job itself -----------------------------------------------------------
 

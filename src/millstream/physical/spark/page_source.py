@@ -6,7 +6,6 @@ Spark's tasks read files and generators.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from millstream.algebra.clock import SystemClock
 from millstream.algebra.values import encode
 from millstream.collection import freeze_once
 from millstream.physical.failure.transport import reporting
@@ -33,6 +33,7 @@ class Work(InputPartition):
 class PageReader:
     def __init__(self, options: dict[str, str]) -> None:
         self._parallelism = int(options.get("parallelism", "2"))
+        self._clock = SystemClock()
         self._batches = BatchReader(ControlLog(Path(options["log"])), self._parallelism)
 
     def initialOffset(self) -> Offset:
@@ -40,7 +41,8 @@ class PageReader:
 
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: ARG002
         with reporting():
-            return self._batches.latest(start, time.time_ns() // 1000)
+            self._clock.reach(int(start["now"]))
+            return self._batches.latest(start, self._clock.now())
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Work]:
         with reporting():

@@ -92,11 +92,11 @@ def test_streams_go_on_and_it_is_told_once(
 
 def test_a_job_on_spark_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine = Machine(monkeypatch)
-    log = ControlLog(tmp_path / "control.log")
-    log.append(OpenGroup(1, "main", (0,), None, Settings()))
+    log = ControlLog(tmp_path / "control.log", writable=True)
+    log.append(OpenGroup(1, "main", (0,), None, Settings("batch", "demand", 64)))
 
     def latest(reader: PageReader, start: Offset) -> int:
-        log.append(OpenGroup(1, "main", (0,), None, Settings()))
+        log.append(OpenGroup(1, "main", (0,), None, Settings("batch", "demand", 64)))
         return int(reader.latestOffset(start, None)["now"])
 
     options = {"log": str(tmp_path / "control.log")}

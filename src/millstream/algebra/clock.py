@@ -46,7 +46,8 @@ class SystemClock:
         return self._read()[1]
 
     def reach(self, at: int) -> None:
-        self._offset += max(0, at - self.now())
+        behind = at - self.now()
+        self._offset += max(0, behind)
 
     @property
     def ahead(self) -> int:

@@ -14,6 +14,7 @@ from millstream.control.job.jobs import check_jobs
 from millstream.control.job.ownership import check_unowned
 from millstream.control.observe.log_file import check_format
 from millstream.control.spark.environment import check_session
+from millstream.control.spark.given_session import check_workers, prepare_session
 from millstream.control.spark.job import SparkJob
 from millstream.control.spark.session import current_session, separate_session, start_session
 from millstream.errors import OptionError, did_you_mean
@@ -72,8 +73,15 @@ def connect(
         check_unowned(folder)  # before a JVM is started for nothing
         check_jobs(folder, SparkJob.host_name, read.shards if "shards" in read.model_fields_set else None)
     if spark is not None:
+        prepare_session(spark)
         return Connection(separate_session(spark), folder, read, own=False, resume=resume)
     session = start_session(master or "local[*]", settings, log_file(log), log_format)
+    if not (master or "local").startswith("local"):
+        try:
+            check_workers(session)
+        except BaseException:
+            session.stop()
+            raise
     return Connection(session, folder, read, own=True, resume=resume)
 
 

@@ -37,6 +37,7 @@ from millstream.control.observe.watch import Watch
 from millstream.control.pacer import Pacer
 from millstream.control.query import Query
 from millstream.control.spark.dataframe_source import ForeignKeys, check_fits, declaration
+from millstream.control.spark.given_session import with_hint
 from millstream.control.spark.jobs import SparkJobs
 from millstream.control.spark.listener import BatchListener, OnProgress
 from millstream.errors import BindError, MillstreamError, OptionError, SqlSyntaxError
@@ -150,6 +151,12 @@ class Connection:
     def run(self, statement: ast.Statement) -> Query | Text | pl.DataFrame | None:
         """Run a parsed statement, as `sql` does; errors have the positions of the text that it was parsed from."""
         self._check_open()
+        try:
+            return self._run(statement)
+        except BindError as error:
+            raise (with_hint(error) if self.spark is not None else error) from None
+
+    def _run(self, statement: ast.Statement) -> Query | Text | pl.DataFrame | None:
         given: Any = statement
         if not isinstance(given, ast.Statement):
             hint = "sql('…') runs a text"

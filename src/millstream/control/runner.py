@@ -32,6 +32,7 @@ from millstream.errors import InputError, MillstreamError, OptionError
 from millstream.lang import ast, parse
 from millstream.lang.table.ast import WriteStatement
 from millstream.logical.bind.table.relations import over_tables
+from millstream.options import redacted
 from millstream.physical.shard.topology import base_stream, scans
 from millstream.sinks.terminal.plain_screen import print_rows
 from millstream.sinks.terminal.screen import TERMINAL
@@ -254,7 +255,7 @@ def _print_tables(connection: Connection, statements: Sequence[ast.Statement], c
 
 def _say(console: Console, text: str) -> None:
     LOG.info("%s", text)
-    console.print(text, markup=False)
+    console.print(redacted(text), markup=False)
 
 
 LOGGED = 10.0

@@ -48,6 +48,9 @@ class Rows:
 def check_rows(name: str, given: Any) -> Any:
     """Return rows that a program inserts, a frame of another library as one that can be read; raise InputError for
     what is not rows at all."""
+    if getattr(given, "isStreaming", None) is True:
+        hint = f"mill.stream('{name}', frame) declares it as a stream"
+        raise InputError("M5013", f"expected rows for '{name}', found a streaming DataFrame", hint=hint)
     arrow = any(hasattr(given, method) for method in _ARROW_METHODS)
     if isinstance(given, Mapping) and given and all(isinstance(value, list) for value in given.values()):
         hint = f"mill.insert('{name}', polars.DataFrame(…)), or a dict for each row"
@@ -55,6 +58,9 @@ def check_rows(name: str, given: Any) -> Any:
     if not (arrow or isinstance(given, pl.LazyFrame | Iterable)) or isinstance(given, str | bytes | bytearray | type):
         hint = f"rows are tuples, dicts, a Polars frame or an Arrow table: mill.insert('{name}', [(1, 2), …])"
         raise InputError("M5013", f"expected rows for '{name}', found {type(given).__name__}", hint=hint)
+    if not arrow and getattr(given, "ndim", 1) not in (1, 2):
+        hint = "an array of two dimensions, or of one for a single row"
+        raise InputError("M5013", f"expected rows for '{name}', found {given.ndim} dimensions", hint=hint)
     return _converted(name, given) if arrow and not isinstance(given, pl.DataFrame) else given
 
 
@@ -62,7 +68,8 @@ def _converted(name: str, given: Any) -> Any:
     """Return a frame of another library as a Polars frame; one of pandas with a column that Polars does not have, as
     text with half a surrogate pair or values of several types, as rows."""
     try:
-        return pl.DataFrame(given)
+        # one of Spark has no time zone for its own stream of Arrow pages
+        return pl.DataFrame(given.toArrow() if hasattr(given, "toArrow") else given)
     except Exception as error:
         if hasattr(given, "notna") and hasattr(given, "to_dict"):
             return given.astype(object).where(given.notna(), None).to_dict("records")
@@ -85,7 +92,7 @@ def read_rows(given: Any, schema: Schema, required: Iterable[str] = ()) -> Rows:
     values = list(given) if isinstance(given, Iterable) else [given]
     if values and all(isinstance(value, str) for value in values):
         return read_lines(values, schema, required)
-    if values and not any(isinstance(value, list | tuple | Mapping) for value in values):
+    if values and not any(isinstance(value, Mapping) or _is_sequence(value) for value in values):
         values = [values]
     return read_values(values, schema, required)
 
@@ -109,9 +116,14 @@ def read_values(values: Sequence[Any], schema: Schema, required: Iterable[str] =
     return rows_of(made, schema, required, lambda at: _text(values[at]))
 
 
+def _is_sequence(row: Any) -> bool:
+    """Return whether a row is a sequence of values: a record or a row of an array is one too."""
+    return isinstance(row, list | tuple | np.void) or getattr(row, "ndim", 0) == 1
+
+
 def _by_position(row: Any, schema: Schema, width: int) -> Sequence[Any] | str:
     """Return the values of a row in the order of the schema, or the reason why it is bad."""
-    if isinstance(row, list | tuple):
+    if _is_sequence(row):
         return row if len(row) == width else f"expected {width} values, found {len(row)}"
     if not isinstance(row, Mapping):
         return f"expected {width} values, found {type(row).__name__}"
@@ -237,4 +249,4 @@ def _row_values(frame: pl.DataFrame, at: int) -> list[Any]:
 def _text(row: Any) -> str:
     if isinstance(row, Mapping):
         return ", ".join(f"{name} = {write_line([value])}" for name, value in row.items())
-    return write_line(row) if isinstance(row, list | tuple) else str(row)
+    return write_line(list(row)) if _is_sequence(row) else str(row)

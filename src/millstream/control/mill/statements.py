@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
     from millstream.control.mill.running_query import RunningQuery
 
-logger = logging.getLogger(__name__)
+LOG = logging.getLogger("millstream")
 
 
 def run_statement(mill: Mill, statement: ast.Statement) -> str:
@@ -82,7 +82,7 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
             mill.tables[table.name], mill.bad_rows[table.name] = held.rows, len(held.bad)
             mill.catalog.add_table(table)
             if (report := held.report(table.name)) and not mill.journal.recovering:
-                logger.warning(report)
+                LOG.warning(report)
             mill.journal.statement("relation", table.name, statement.text, ())
         case CreateTableFunction():
             _create_table_function(mill, statement)
@@ -170,7 +170,7 @@ def exists(mill: Mill, statement: ast.Created) -> bool:
         return False
     (existing,) = parse(text)
     if isinstance(existing, ast.Created) and replace(existing, unless_exists=True) != statement:
-        logger.warning("'%s' exists already with another definition, which stays: %s", name, text)
+        LOG.warning("'%s' exists already with another definition, which stays: %s", name, text)
     return True
 
 

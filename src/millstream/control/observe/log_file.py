@@ -6,7 +6,8 @@
 | json | an object with `time`, `level`, `logger`, `message`, and with `exception` where there is one |
 
 Millstream's own messages have the logger `millstream`, Spark's the name of a class. What a process prints by itself has
-the logger `stderr`; in a text it is printed as it is.
+the logger `stderr`; in a text it is printed as it is. Secret values in statements are left out (`redacted`), also where
+a program has handlers of its own.
 """
 
 from __future__ import annotations
@@ -24,9 +25,20 @@ from pathlib import Path
 from typing import TextIO
 
 from millstream.errors import OptionError
+from millstream.options import redacted
 
 LOG = logging.getLogger("millstream")
 FORMATS = ("text", "json")
+
+
+def _redact(record: logging.LogRecord) -> bool:
+    record.msg, record.args = redacted(record.getMessage()), None
+    if record.exc_info:
+        record.exc_text = redacted(logging.Formatter().formatException(record.exc_info))
+    return True
+
+
+LOG.addFilter(_redact)
 
 
 def check_format(name: str) -> str:
@@ -45,16 +57,20 @@ def _line(seconds: float, level: str, logger: str, message: str, exception: str 
     return json.dumps(held | ({"exception": exception} if exception else {}), ensure_ascii=False)
 
 
+def _exception(record: logging.LogRecord) -> str:
+    """The trace of a record, redacted if it is Millstream's own."""
+    return record.exc_text or (logging.Formatter().formatException(record.exc_info) if record.exc_info else "")
+
+
 class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         lines = [f"{_time(record.created)} {record.levelname} {record.name}: {record.getMessage()}"]
-        return "\n".join(lines + ([self.formatException(record.exc_info)] if record.exc_info else []))
+        return "\n".join(lines + ([_exception(record)] if record.exc_info else []))
 
 
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        exception = self.formatException(record.exc_info) if record.exc_info else ""
-        return _line(record.created, record.levelname, record.name, record.getMessage(), exception)
+        return _line(record.created, record.levelname, record.name, record.getMessage(), _exception(record))
 
 
 class TerminalHandler(logging.StreamHandler[TextIO]):

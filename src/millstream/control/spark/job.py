@@ -21,6 +21,7 @@ from millstream.algebra.python.reference import Reference
 from millstream.control.job.base import Job, Result
 from millstream.control.job.explaining import explained
 from millstream.control.spark.dataframe_source import has_read_dataframes, packed, routes_of
+from millstream.control.spark.launcher import launched
 from millstream.control.spark.session import QUERY_SETTINGS
 from millstream.errors import OptionError
 from millstream.logical.references import references
@@ -39,7 +40,11 @@ COMMIT_SECONDS = 4.0
 
 
 class Stopped(Exception):
-    """Abandons a batch of which nothing was delivered; the next start runs it again."""
+    """Abandons a batch of which nothing was delivered; the next start runs it again. Spark searches the text of the
+    error for an interruption, and logs no failure if it finds one: its pattern overflows the stack on a long text."""
+
+    def __str__(self) -> str:
+        return "py4j.protocol.Py4JJavaError: An error occurred while calling stop: java.lang.InterruptedException"
 
 
 class SparkJob(Job):
@@ -122,6 +127,10 @@ class SparkJob(Job):
     def frame(self, *, own: bool = False) -> DataFrame:
         """The job's Spark plan, from pages to pages. It sets the session settings that a query reads on starting.
         `own`: it runs with the job's own checkpoint."""
+        with launched(self.spark):
+            return self._frame(own=own)
+
+    def _frame(self, *, own: bool) -> DataFrame:
         from millstream.physical.spark.entry import FORMAT, LazyStage, PageSource
 
         for setting, value in QUERY_SETTINGS.items():
@@ -235,12 +244,15 @@ class SparkJob(Job):
                 self._delivering = threading.get_ident()
             rows = list(zip(*(column.to_pylist() for column in pages.columns[:3]), pages["page"], strict=True))
             self.deliver(batch, _results(rows), _reports(rows), begun)
+            return
         except Exception as error:
-            if self._query is not None:  # not while it is being stopped
-                self._failure = self._explained(error)
-            raise
+            if not self._stopping:
+                if self._query is not None:
+                    self._failure = self._explained(error)
+                raise
         finally:
             self._delivering = None
+        raise Stopped  # whose text has not the error that the end of the query has caused
 
 
 def _results(rows: list[Any]) -> Iterator[Result]:

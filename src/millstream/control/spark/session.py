@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millstream import scratch
 from millstream.control.observe.log_file import check_format, open_log, wrapped
@@ -31,6 +31,9 @@ LOGGING = {
     "json": Path(__file__).parent / "log4j2-json.properties",
 }
 LOOPBACK = "127.0.0.1"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+PACKAGE = Path(__file__).parents[3]
+"""The folder that has the package `millstream`."""
 
 QUERY_SETTINGS = {
     # Queries read these when they start, so they can be set on a session that the caller has made.
@@ -106,17 +109,65 @@ def start_session(
     java = [*JAVA, *archive.options(), f"-Dlog4j2.configurationFile={format_file.as_uri()}"]
     if local:
         java.append(shlex.quote(f"-Djava.io.tmpdir={scratch.of_process()}"))
-    usual = QUERY_SETTINGS | SESSION_SETTINGS | (LOCAL_SETTINGS if local else {})
-    wanted = usual | {"spark.driver.extraJavaOptions": " ".join(java)} | dict(settings or {})
+    usual = (
+        {"spark.master": retrying(master), "spark.app.name": "millstream"}
+        | QUERY_SETTINGS
+        | SESSION_SETTINGS
+        | (LOCAL_SETTINGS if local else {})
+    )
+    wanted: dict[str, Any] = usual | {JAVA_OPTIONS: " ".join(java)} | dict(settings or {})
     wanted["spark.executorEnv.POLARS_MAX_THREADS"] = "1"
-    builder = SparkSession.builder.master(retrying(master)).appName("millstream")
+    builder = SparkSession.builder
     for name, value in wanted.items():
         builder = builder.config(name, value)
-    inherited = {"PYSPARK_PYTHON": interpreter(master), "POLARS_MAX_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    inherited = {"POLARS_MAX_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     if local:
         inherited["SPARK_LOCAL_IP"] = LOOPBACK
+    inherited = {name: value for name, value in inherited.items() if name not in os.environ}
+    inherited |= {"PYSPARK_PYTHON": interpreter(master)}
+    if "site-packages" not in PACKAGE.parts:  # found by this program's own path, perhaps
+        inherited["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(PACKAGE)]))
     with _environment(**inherited), starting(master, log), _errors_to(log, log_format):
+        launch_jvm(wanted)
         return builder.getOrCreate()
+
+
+def launch_jvm(settings: Mapping[str, Any]) -> None:
+    """Launch a JVM, unless this process has one. Its settings are in files that only this user can read: anyone can
+    read a command line."""
+    from pyspark import SparkContext
+    from pyspark.sql.utils import to_str
+
+    if SparkContext._gateway is not None:
+        return
+    folder, given = scratch.of_process(), {name: to_str(value) for name, value in settings.items()}
+    java, properties = folder / "java-options", folder / "spark.properties"
+    options = shlex.split(given.pop(JAVA_OPTIONS, ""))
+    _write_private(java, "\n".join('"' + re.sub(r'([\\"])', r"\\\1", option) + '"' for option in options))
+    given[JAVA_OPTIONS] = shlex.quote(f"@{java}")
+    lines = (f"{_escaped(name)}={_escaped(value)}\n" for name, value in given.items() if value is not None)
+    _write_private(properties, "".join(lines))
+    submit = f"--properties-file {shlex.quote(str(properties))} --load-spark-defaults"
+    try:
+        with _environment(PYSPARK_SUBMIT_ARGS=f"{submit} {os.environ.get('PYSPARK_SUBMIT_ARGS', 'pyspark-shell')}"):
+            SparkContext._ensure_initialized()
+    finally:
+        java.unlink()
+        properties.unlink()
+
+
+def _write_private(path: Path, text: str) -> None:
+    path.touch(0o600, exist_ok=False)
+    path.write_text(text, encoding="utf-8")
+
+
+def _escaped(text: str) -> str:
+    """Text as a file of Java's properties has it.
+
+    >>> print(_escaped("a b=c:\\n"))
+    a\\ b\\=c\\:\\n
+    """
+    return re.sub(r"([\\=:#! ])", r"\\\1", text).replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 
 def current_session() -> SparkSession | None:
@@ -151,8 +202,7 @@ def calm() -> None:
 def _environment(**values: str) -> Iterator[None]:
     """Set environment variables that the JVM, and through it every worker, inherits."""
     before = {name: os.environ.get(name) for name in values}
-    given = {name: value for name, value in values.items() if before[name] is None}
-    os.environ.update(given | {"PYSPARK_PYTHON": values["PYSPARK_PYTHON"]})
+    os.environ.update(values)
     try:
         yield
     finally:

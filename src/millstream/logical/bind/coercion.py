@@ -98,7 +98,7 @@ def _converted(value: Any, given: Type, wanted: Type) -> Literal | None:
         return Literal(wanted, None)
     if given.is_integer and wanted.is_integer:
         return Literal(wanted, value) if wanted is Type.BIGINT or _LEAST <= value <= _MOST else None
-    if given.is_numeric and wanted in (Type.REAL, Type.DOUBLE, Type.DECIMAL):
+    if given.is_numeric and wanted in (Type.DOUBLE, Type.DECIMAL):
         return Literal(wanted, float(value))
     if given is Type.DATE and wanted is Type.TIMESTAMP:
         return Literal(wanted, datetime(value.year, value.month, value.day))

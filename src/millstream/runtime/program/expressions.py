@@ -162,10 +162,9 @@ class Expressions:
                 return self._case(node)
             case Cast():
                 return functions.cast(self, node)
-            case Fitting(type=Type.INT, operand=operand):
-                return self.strict([operand], f"narrow({{0}}, {str(node)!r})".format)
-            case Fitting(operand=operand):
-                return self.value(Cast(node.type, operand))
+            case Fitting(type=type_, operand=operand):
+                narrow, text = "narrow" if type_ is Type.INT else "narrow_real", frame.module.constant(str(node))
+                return self.strict([operand], f"{narrow}({{0}}, {text})".format)
             case Call():
                 return functions.call(self, node)
             case PythonCall():

@@ -28,10 +28,10 @@ _SHORT = {
 def cast(made: Expressions, node: Cast) -> Code:
     operand = node.operand
     given, wanted = (ALIKE.get(type_, type_) for type_ in (operand.type, node.type))
-    narrow = node.type in ALIKE and operand.type is not node.type
-    if given is wanted and not narrow:
+    narrow = node.type in (Type.INT, Type.REAL)
+    if operand.type is node.type or (given is wanted and not narrow):
         return made.value(operand)
-    match given, node.type:
+    match given, node.type if narrow else wanted:
         case Type.NULL, _:
             return made.value(operand)
         case Type.BIGINT, Type.DOUBLE:
@@ -44,6 +44,8 @@ def cast(made: Expressions, node: Cast) -> Code:
             return Code(made.strict([operand], "truncated({0})".format).text)
         case Type.BIGINT, Type.INT:
             return Code(made.strict([operand], "shortened({0})".format).text)
+        case Type.BIGINT | Type.DOUBLE, Type.REAL if operand.type is not Type.BIGINT:
+            return Code(made.strict([operand], "shortened_real({0})".format).text)
     return made.through_page(node)
 
 
@@ -79,9 +81,9 @@ def call(made: Expressions, node: Call) -> Code:
         known = not any(value.nullable for value in values)
         name = {"GREATEST": "max", "LEAST": "min"}[node.function] if known else node.function.lower()
         return Code(f"{name}({', '.join(value.text for value in values)})", not known)
-    if node.function == "ABS" and node.type is Type.BIGINT:
+    if node.function == "ABS" and node.type.is_integer:
         return made.strict(arguments, lambda text: fitting(made, node, f"abs({text})"))
-    if node.function == "ABS" and node.type is Type.DOUBLE:
+    if node.function == "ABS" and node.type.is_numeric:
         return made.strict(arguments, "abs({0})".format)
     if (folded := constant(node)) is not None:
         return made.literal(folded.value)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from millstream.algebra.expression import Binary, Expression, Literal, Unary, calls_code
 from millstream.algebra.types import Type
+from millstream.runtime.expression.overflow import LIMITS
 from millstream.runtime.program import scalars
 from millstream.runtime.program.forms import ALIKE, calls_last, constant, needs_nan, same_kind, unconverted
 from millstream.runtime.program.source import Code
@@ -26,7 +27,6 @@ _WITH_NAN = {
     ">=": "({0} >= {1} or {2} != {2})",
 }
 """Comparisons of DOUBLEs: {0} and {1} evaluate the operands, {2} and {3} repeat them."""
-_MOST = (1 << 63) - 1
 _INSTANTS = (Type.TIMESTAMP, Type.INTERVAL)
 
 
@@ -94,13 +94,14 @@ def _quotient(made: Expressions, left: Expression, right: Expression) -> Code:
 
 
 def fitting(made: Expressions, node: Expression, text: str) -> str:
-    """The value, if it fits a BIGINT."""
+    """The value of an integer, if it fits its type."""
     low, high = made.facts.exceeds(node)
     if not low and not high:
         return text
+    least, most = LIMITS[node.type]
     name, said = made.frame.temporary(), made.frame.module.constant(str(node))
-    fits = f"{f'{-_MOST - 1} <= ' if low else ''}({name} := {text}){f' <= {_MOST}' if high else ''}"
-    return f"({name} if {fits} else out_of_range({said}, 'BIGINT', {name}))"
+    fits = f"{f'{least} <= ' if low else ''}({name} := {text}){f' <= {most}' if high else ''}"
+    return f"({name} if {fits} else out_of_range({said}, '{node.type.value}', {name}))"
 
 
 def compared(made: Expressions, op: str, node: Binary) -> tuple[list[str], str]:
@@ -121,9 +122,9 @@ def unary(made: Expressions, node: Unary) -> Code:
             return Code(f"({made.value(operand).text} is None)", False)
         case "IS NOT NULL":
             return Code(f"({made.value(operand).text} is not None)", False)
-        case "-" if node.type is Type.BIGINT:
+        case "-" if node.type.is_integer:
             return made.strict([operand], lambda text: fitting(made, node, f"-{text}"))
-        case "-" if node.type is Type.DOUBLE:
+        case "-" if node.type.is_numeric:
             return made.strict([operand], "-{0}".format)
     return made.through_page(node)
 

@@ -10,12 +10,14 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
+from struct import Struct
 from typing import Any, NoReturn
 
 import polars as pl
 
 from millstream.algebra.expression import Call, Column, Expression
 from millstream.algebra.expression import rewrite as rewritten
+from millstream.algebra.program.expression import Argument
 from millstream.algebra.types import format_value
 from millstream.errors import OutOfRange, SeveralRows
 from millstream.runtime.expression.checks import Checks
@@ -25,6 +27,7 @@ Row = tuple[Any, ...]
 Late = Callable[[], bool | None]
 NAN = math.nan
 _MOST = 1 << 63
+_REAL = Struct("<f")
 _SHORTEST, _LONGEST = timedelta(microseconds=-_MOST), timedelta(microseconds=_MOST - 1)
 
 
@@ -46,6 +49,20 @@ def only(rows: Sequence[tuple[Any, ...]], text: str) -> Any:
 def narrow(value: int, text: str) -> int:
     """An INT of the same value."""
     return value if -(1 << 31) <= value < 1 << 31 else out_of_range(text, "INT", value)
+
+
+def narrow_real(value: float, text: str) -> float:
+    """A REAL of the same value but for rounding."""
+    found = shortened_real(value)
+    return found if found is not None else out_of_range(text, "REAL", value)
+
+
+def shortened_real(value: float) -> float | None:
+    """A DOUBLE as a REAL; NULL if it does not fit."""
+    try:
+        return float(_REAL.unpack(_REAL.pack(value))[0])
+    except OverflowError:
+        return None
 
 
 def shortened(value: int) -> int | None:
@@ -248,19 +265,24 @@ def native(node: Call) -> Callable[..., Any] | None:
 _ONE_ROW = pl.DataFrame({"o": [None]})
 
 
+def _name(operand: Expression) -> str:
+    """The name of an operand in a message; it is that of a column of the page."""
+    return str(operand) if isinstance(operand, Column | Argument) else ""
+
+
 def through_page(node: Expression, operands: Sequence[Expression]) -> Callable[..., Any]:
     """A function of the operands that computes the node, which has them as children, on a page of one row."""
-    names = {id(operand): f"o{position}" for position, operand in enumerate(operands)}
+    names = {id(each): _name(each) or f"o{position}" for position, each in enumerate(operands)}
 
     def change(part: Expression) -> Expression | None:
         return Column(part.type, names[id(part)]) if id(part) in names else None
 
     changed = rewritten(node, change)
     checks, computed = Checks(None, [changed]), to_polars(changed)
-    types = [(f"o{position}", operand.type.polars) for position, operand in enumerate(operands)]
+    types = [(names[id(operand)], operand.type.polars) for operand in operands]
 
     def compute(*values: Any) -> Any:
-        columns = [pl.Series(name, [value], type_) for (name, type_), value in zip(types, values, strict=True)]
+        columns = {name: pl.Series([value], dtype=type_) for (name, type_), value in zip(types, values, strict=True)}
         page = pl.DataFrame(columns) if columns else _ONE_ROW
         checks.verify(page)
         return page.select(computed).item()

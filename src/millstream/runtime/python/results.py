@@ -42,6 +42,7 @@ _EXACT: dict[Type, frozenset[type]] = {
     for type_, kinds in _ACCEPTED.items()
 }
 """The types of values that need no look at single values."""
+_UNFIT = (TypeError, OverflowError, UnicodeEncodeError, pl.exceptions.PolarsError)
 
 
 def column(values: Sequence[Any], type_: Type, what: str) -> pl.Series:
@@ -50,15 +51,17 @@ def column(values: Sequence[Any], type_: Type, what: str) -> pl.Series:
         values = [value if type(value) in _EXACT[type_] else _converted(value, type_, what) for value in values]
     if type_ is Type.TIMESTAMP:
         values = [_naive(value) for value in values]
+    dtype = pl.Float64() if type_ is Type.REAL else type_.polars
     try:
-        return pl.Series(values, dtype=type_.polars, strict=True)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        made = pl.Series(values, dtype=dtype, strict=True)
+    except _UNFIT:
         for value in values:
             try:
-                pl.Series([value], dtype=type_.polars, strict=True)
-            except (TypeError, OverflowError, pl.exceptions.PolarsError):
+                pl.Series([value], dtype=dtype, strict=True)
+            except _UNFIT:
                 raise misfit(value, type_, what) from None
         raise
+    return whole_column(made, len(made), type_, what)
 
 
 def fitting(value: Any, type_: Type, what: str) -> Any:
@@ -73,9 +76,11 @@ def fitting(value: Any, type_: Type, what: str) -> Any:
         least, most = LIMITS[type_]
         if not least <= value <= most:
             raise misfit(value, type_, what)
-    elif type_.is_numeric:
-        return float(value)
-    return value
+        return value
+    as_it_is = type(value) is float if type_ in (Type.DOUBLE, Type.DECIMAL) else type_ in (Type.BOOLEAN, Type.DATE)
+    if as_it_is or (type_ is Type.VARCHAR and value.isascii()):
+        return value
+    return column([value], type_, what)[0]
 
 
 def whole_column(returned: Any, height: int, type_: Type, what: str) -> pl.Series:
@@ -93,11 +98,13 @@ def whole_column(returned: Any, height: int, type_: Type, what: str) -> pl.Serie
         return returned.alias("")
     if not _widens(returned.dtype, type_):
         raise CodeError("M6054", f"{what} returned a column of {returned.dtype}, which is not {_article(type_)}")
-    try:
-        return returned.cast(type_.polars, strict=True).alias("")
-    except pl.exceptions.PolarsError:
-        at = int((returned.cast(type_.polars, strict=False).is_null() & returned.is_not_null()).arg_max() or 0)
-        raise misfit(returned[at], type_, what) from None
+    made = returned.cast(type_.polars, strict=False).alias("")
+    lost = made.is_null() & returned.is_not_null()
+    if type_ is Type.REAL:
+        lost |= made.is_infinite() & returned.cast(pl.Float64).is_finite()
+    if lost.any():
+        raise misfit(returned[int(lost.arg_max() or 0)], type_, what)
+    return made
 
 
 def misfit(value: Any, type_: Type, what: str) -> CodeError:

@@ -229,11 +229,11 @@ def _copies(item: Any) -> bool:
 
 
 def _columns(program: Program | None, types: Mapping[str, pl.DataType]) -> list[pl.Expr]:
-    """The columns of the table, of the tuples of a plain writer."""
+    """The columns of the table in its types, of the tuples of a plain writer: theirs are the same or shorter."""
     assert program is not None and isinstance(program.iterate[0], Insert)
     (query,) = program.iterate[0].queries
     names = [name for name in types if name != ROW]
     return [
-        pl.col(item.name).alias(name) if isinstance(item, Argument) else pl.lit(None, types[name]).alias(name)
+        (pl.col(item.name) if isinstance(item, Argument) else pl.lit(None)).cast(types[name]).alias(name)
         for name, item in zip(names, query.items, strict=True)
     ]

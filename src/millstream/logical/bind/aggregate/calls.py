@@ -35,6 +35,12 @@ class Calls:
     catalog: Catalog
     name: str
     window: bool
+    of_tables: bool = False
+    """True for statements over tables, whose values keep their types."""
+
+    def typed(self, value: Expression) -> Expression:
+        """The value in the type that it has in a body, or over tables."""
+        return value if self.of_tables else cast(value, wide(value.type))
 
     def is_aggregate(self, node: ast.Node) -> bool:
         if not isinstance(node, ast.Function):
@@ -111,14 +117,14 @@ class Calls:
             return Call(Type.BIGINT, function.name, ())
         written, _ = arguments_of(node, function)
         assert written is not None
-        argument = _typed(binder(written))
+        argument = self._argument(binder(written))
         check_argument(node, function, argument)
         return Call(function.result_type(argument.type), function.name, (argument,), node.distinct)
 
     def _on_column(self, node: ast.Function, function: AggregateFunction, binder: Binder) -> Call:
         written, constants = arguments_of(node, function)
         assert written is not None
-        parameters, argument = parameters_of(function, constants), _typed(binder(written))
+        parameters, argument = parameters_of(function, constants), self._argument(binder(written))
         check_argument(node, function, argument)
         argument = argument if function.takes is None else cast(argument, function.takes)
         filtered = () if node.filter is None else (boolean(binder(node.filter), "FILTER"),)
@@ -130,6 +136,9 @@ class Calls:
         )
         return Call(type_, function.name, (argument, *filtered), by=by)
 
+    def _argument(self, bound: Expression) -> Expression:
+        return cast(bound, Type.BIGINT) if bound.type is Type.NULL else self.typed(bound)
+
 
 def check_over(node: ast.Function) -> None:
     """Refuse OVER: tables have no order of time."""
@@ -137,10 +146,6 @@ def check_over(node: ast.Function) -> None:
         hint = "aggregate in a subquery: (SELECT SUM(b.x) FROM t b WHERE b.k = a.k); ORDER BY and LIMIT choose rows"
         message = f"{node.name.upper()}(…) OVER is not possible over tables"
         raise PlanError("M3054", message, hint=hint, **node.over.place)
-
-
-def _typed(argument: Expression) -> Expression:
-    return cast(argument, Type.BIGINT if argument.type is Type.NULL else wide(argument.type))
 
 
 def _filtered(node: ast.Function) -> ast.Function:

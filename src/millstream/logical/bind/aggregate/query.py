@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 
-from millstream.algebra.expression import Column, Expression, Unary, conjunction
+from millstream.algebra.expression import Binary, Cast, Column, Expression, Unary, conjunction, rewrite
 from millstream.algebra.program.expression import (
     CallValue,
     Exists,
@@ -26,22 +26,33 @@ from millstream.lang.aggregate import ast as body
 from millstream.lang.python_function import PythonFunction
 from millstream.lang.table.ast import CalledSource
 from millstream.logical.bind.aggregate.calls import Calls, check_over
-from millstream.logical.bind.aggregate.rewriting import as_select, check_members, with_left_joins, without_aliases
+from millstream.logical.bind.aggregate.rewriting import Columns, as_select, unified, with_left_joins, without_aliases
 from millstream.logical.bind.aggregate.scope import Entry, FunctionScope, LocalScope
-from millstream.logical.bind.aggregate.types import assigned, attributes, wide
+from millstream.logical.bind.aggregate.types import assigned, attributes
 from millstream.logical.bind.coercion import cast
 from millstream.logical.bind.expressions import ExpressionBinder, Hook
-from millstream.logical.bind.operators import binary
+from millstream.logical.bind.operators import COMPARISONS, binary
 from millstream.logical.bind.pacing import refuse_pacing
-
-Columns = tuple[Attribute, ...]
-
 
 def members(written: ast.Query) -> list[ast.Query]:
     """The members of a UNION ALL, or a query alone, as they are written."""
     if isinstance(written, ast.SetOperation) and written.op == "UNION ALL" and not written.tail:
         return [*members(written.left), *members(written.right)]
     return [written]
+
+
+class _Binder(ExpressionBinder):
+    def condition(self, node: ast.Expr) -> Expression:
+        return rewrite(super().condition(node), _without_casts)
+
+
+def _without_casts(node: Expression) -> Expression | None:
+    """A comparison of integers of two types without its cast, so that an index finds the rows of its columns."""
+    if not (isinstance(node, Binary) and node.op in COMPARISONS and node.left.type.is_integer):
+        return None
+    sides = (node.left, node.right)
+    left, right = (each.operand if isinstance(each, Cast) and each.operand.type is Type.INT else each for each in sides)
+    return replace(node, left=left, right=right)
 
 
 @dataclass(slots=True)
@@ -86,7 +97,7 @@ class Body:
             found = None if hook is None else hook(node)
             return self._local(node, scope, binder) if found is None else found
 
-        binder = ExpressionBinder(scope, where, local)
+        binder = _Binder(scope, where, local)
         return binder
 
     def _local(self, node: ast.Expr, scope: LocalScope, binder: ExpressionBinder) -> Expression | None:
@@ -237,7 +248,7 @@ class Body:
         if isinstance(written, ast.SetOperation) and written.op == "UNION ALL" and not written.tail:
             members = self.union(written, outer)
             with written.placing():
-                check_members([columns for _, columns in members])
+                members = unified(members)
             query, columns = Query((), (), members=tuple(member for member, _ in members)), members[0][1]
         else:
             query, columns = self.query(written, outer)
@@ -254,7 +265,8 @@ class Body:
             right = entry.column(name)
             if right is None:
                 raise BindError("M3004", f"USING ({name}): there is no such column in '{entry.name}'")
-            found.append(binary("=", scope.resolve(ast.Name((name,), **written.place)), right))
+            same = binary("=", scope.resolve(ast.Name((name,), **written.place)), right)
+            found.append(rewrite(same, _without_casts))
         return found
 
     def _items(self, select: ast.Select, scope: LocalScope, binder: ExpressionBinder) -> list[tuple[str, Expression]]:
@@ -266,7 +278,7 @@ class Body:
                     found += [(name.parts[-1], binder.bind(name)) for name in scope.expand(node)]
                 continue
             bound = binder.bind(node)
-            bound = cast(bound, Type.VARCHAR) if bound.type is Type.NULL else cast(bound, wide(bound.type))
+            bound = cast(bound, Type.VARCHAR) if bound.type is Type.NULL else self.calls.typed(bound)
             named = node.parts[-1] if isinstance(node, ast.Name) else f"column_{position}"
             found.append((item.alias or named, bound))
         return found
@@ -332,7 +344,7 @@ class _Grouping:
             if isinstance(node, ast.Constant):
                 meant = _at_position(node, select)
             bound = within.binder(scope, "GROUP BY").bind(meant)
-            self.groups.append(cast(bound, wide(bound.type)))
+            self.groups.append(within.calls.typed(bound))
 
     def binder(self, where: str) -> ExpressionBinder:
         return self._body.binder(self._scope, where, self._hook if self.active else None)

@@ -14,10 +14,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from millstream.algebra.program.query import Query
 from millstream.algebra.schema import Attribute
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
-from millstream.logical.bind.coercion import cast_text
+from millstream.logical.bind.coercion import cast, cast_text, common
 
 _INSTEAD = {
     "INTERSECT": "SELECT DISTINCT … FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
@@ -25,6 +26,7 @@ _INSTEAD = {
 }
 _FULL = "a LEFT JOIN, UNION ALL the rows of the other table WHERE NOT EXISTS (SELECT 1 FROM a WHERE …)"
 
+Columns = tuple[Attribute, ...]
 Part = TypeVar("Part")
 
 
@@ -40,16 +42,22 @@ def as_select(written: ast.SetOperation) -> ast.Select:
     return ast.Select((every,), (source,), distinct=written.op == "UNION", tail=written.tail, **place)
 
 
-def check_members(members: Sequence[Sequence[Attribute]]) -> None:
-    """Raise BindError if the members of a union have different columns."""
-    first = members[0]
-    for other in members[1:]:
-        if len(first) != len(other):
-            raise BindError("M2018", f"UNION of {len(first)} and {len(other)} columns")
-        for mine, its in zip(first, other, strict=True):
-            if mine.type is not its.type:
+def unified(members: Sequence[tuple[Query, Columns]]) -> list[tuple[Query, Columns]]:
+    """The members of a union with columns of the same types; BindError if they have none in common."""
+    columns = members[0][1]
+    for _, other in members[1:]:
+        if len(columns) != len(other):
+            raise BindError("M2018", f"UNION of {len(columns)} and {len(other)} columns")
+        mixed = []
+        for mine, its in zip(columns, other, strict=True):
+            type_ = common(mine.type, its.type)
+            if type_ is None:
                 message = f"UNION: column '{mine.name}' mixes {mine.type.value} and {its.type.value}"
                 raise BindError("M2018", message, hint=cast_text(its.name, its.type, mine.type))
+            mixed.append(replace(mine, type=type_))
+        columns = tuple(mixed)
+    types = [each.type for each in columns]
+    return [(replace(query, items=tuple(map(cast, query.items, types))), columns) for query, _ in members]
 
 
 def with_left_joins(select: ast.Select) -> ast.Select:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from millstream.algebra.expression import Expression
+from millstream.algebra.program.expression import Fitting
 from millstream.algebra.schema import Attribute
 from millstream.algebra.type_names import type_named
 from millstream.algebra.types import Type
@@ -32,12 +33,15 @@ def attributes(columns: Iterable[ast.ColumnDefinition], what: str) -> tuple[Attr
 
 
 def assigned(value: Expression, wanted: Type, what: str, written: str = "") -> Expression:
-    """The value as the type of what it is assigned to; raise BindError if that could lose something. `written`: how the
-    statement writes the value, if it is known."""
+    """The value as the type of what it is assigned to; raise BindError if that could lose something but range: a value
+    that does not fit a type of fewer than 64 bits is an error where it is assigned. `written`: how the statement writes
+    the value, if it is known."""
     value = read_as(value, wanted)
-    given = value.type
-    fits = given in (wanted, Type.NULL) or wide(given) is wanted or (given.is_integer and wanted is Type.DOUBLE)
+    given, widest = value.type, wide(wanted)
+    fits = given in (wanted, Type.NULL) or wide(given) is widest or (given.is_integer and widest is Type.DOUBLE)
     if not fits and not (given in INSTANTS and wanted is Type.TIMESTAMP):
         hint = cast_hint(value, wanted, written)
         raise BindError("M2006", f"{what} is {wanted.value}, the value is {given.value}", hint=hint)
-    return cast(value, wanted)
+    if wanted not in (Type.INT, Type.REAL) or given in (wanted, Type.NULL):
+        return cast(value, wanted)
+    return Fitting(wanted, cast(value, widest))

@@ -15,9 +15,9 @@ from millstream.lang.aggregate import ast as body
 from millstream.lang.table.ast import CalledSource, Conflict, Write
 from millstream.logical.bind.aggregate.calls import Calls
 from millstream.logical.bind.aggregate.query import Body, Columns
-from millstream.logical.bind.aggregate.rewriting import check_members
+from millstream.logical.bind.aggregate.rewriting import unified
 from millstream.logical.bind.aggregate.scope import FunctionScope, LocalScope, as_written
-from millstream.logical.bind.aggregate.types import attributes, wide
+from millstream.logical.bind.aggregate.types import attributes
 from millstream.logical.bind.table.called import check_called
 from millstream.logical.bind.table.relations import relations
 from millstream.logical.bind.table.write import WriteBinder, written_table
@@ -27,10 +27,10 @@ from millstream.logical.catalog import Catalog, TableDefinition, View
 def bind_once(query: ast.Query, catalog: Catalog) -> Program:
     """Return the program of a SELECT over tables, which returns its rows."""
     query = expanded(query, catalog)
-    tables = {name: _columns(name, catalog) for name in dict.fromkeys(relations(query))}
+    tables = {name: catalog.table(name).schema.attributes for name in dict.fromkeys(relations(query))}
     with query.placing(), as_written():
-        found = Body(tables, Calls(catalog, "a query over tables", True)).union(query, LocalScope(()))
-        check_members([columns for _, columns in found])
+        calls = Calls(catalog, "a query over tables", True, of_tables=True)
+        found = unified(Body(tables, calls).union(query, LocalScope(())))
         columns = found[0][1]
         statement = Insert(RETURN, tuple(made for made, _ in found))
         held = tuple(LocalTable(name, own) for name, own in tables.items())
@@ -40,16 +40,12 @@ def bind_once(query: ast.Query, catalog: Catalog) -> Program:
 def bind_table_function(view: View, catalog: Catalog) -> tuple[Columns, Columns]:
     """Return the arguments and the columns of a table function."""
     query, arguments = expanded(view.query, catalog), attributes(view.arguments or (), "argument")
-    tables = {name: _columns(name, catalog) for name in dict.fromkeys(relations(query))}
+    tables = {name: catalog.table(name).schema.attributes for name in dict.fromkeys(relations(query))}
     with query.placing(), as_written():
-        within = Body(tables, Calls(catalog, "a table function", True))
+        within = Body(tables, Calls(catalog, "a table function", True, of_tables=True))
         given = {each.name: Argument(each.type, each.name) for each in arguments}
         _, columns = within.query(query, FunctionScope((), given=given))
         return arguments, _unique(columns)
-
-
-def _columns(name: str, catalog: Catalog) -> Columns:
-    return tuple(Attribute(each.name, wide(each.type)) for each in catalog.table(name).schema)
 
 
 def _unique(columns: Columns) -> Columns:
@@ -92,8 +88,7 @@ def _read(source: ast.Source, name: str, catalog: Catalog) -> ast.Source:
 
 def insertion(table: TableDefinition, catalog: Catalog, conflict: Conflict | None = None) -> Program:
     """The program that inserts rows of all columns of a table."""
-    columns = _columns(table.name, catalog)
-    return WriteBinder(table, catalog, columns, "excluded", None).insertion(conflict)
+    return WriteBinder(table, catalog, table.schema.attributes, "excluded", None).insertion(conflict)
 
 
 def bind_values(write: Write, catalog: Catalog) -> Program:

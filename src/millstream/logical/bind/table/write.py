@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from millstream.algebra.expression import Binary, Case, Column, Expression, Literal, Unary, conjunction, conjuncts
-from millstream.algebra.program.expression import Argument, Exists, Fitting, walk
+from millstream.algebra.program.expression import Argument, Exists, walk
 from millstream.algebra.program.program import LocalTable, Program
 from millstream.algebra.program.query import Query, Source
 from millstream.algebra.program.statement import RETURN, Insert, Statement, Update, expressions, queries
@@ -26,7 +26,7 @@ from millstream.logical.bind.aggregate.calls import Calls
 from millstream.logical.bind.aggregate.definition import StatementBinder
 from millstream.logical.bind.aggregate.query import Body, Columns
 from millstream.logical.bind.aggregate.scope import Entry, LocalScope, as_written
-from millstream.logical.bind.aggregate.types import assigned, wide
+from millstream.logical.bind.aggregate.types import assigned
 from millstream.logical.bind.from_clause import bind_entries
 from millstream.logical.bind.query import bind_select
 from millstream.logical.bind.select_items import item_of_each
@@ -43,7 +43,6 @@ REASON = (Attribute("reason", Type.VARCHAR),)
 """What a program returns for a row that it does not write."""
 NULL = Literal(Type.VARCHAR, None)
 """A NULL without a type in a select list."""
-_NARROW = (Type.INT, Type.REAL)
 
 
 def bind_write(write: Write, catalog: Catalog) -> TableWrite:
@@ -65,13 +64,13 @@ def bind_write(write: Write, catalog: Catalog) -> TableWrite:
         check_time(plan.schema, unit, definition.name, source.place)
         if isinstance(write.statement, body.Insert):
             plan = _named(plan, write.statement, definition)
-        binder = WriteBinder(definition, catalog, _arguments(plan), source.alias or entry.alias, write.alias)
+        binder = WriteBinder(definition, catalog, plan.schema.attributes, source.alias or entry.alias, write.alias)
         statements = binder.bind(write, plan)
         names = _used(statements) or {plan.schema.names[0]}
-        kept = tuple(each for each in _arguments(plan) if each.name in names)
+        kept = tuple(each for each in plan.schema.attributes if each.name in names)
         if len(kept) < len(plan.schema):
             plan = Project(plan, tuple((each.name, Column(plan.schema.type_of(each.name), each.name)) for each in kept))
-        columns = (LocalTable(definition.name, _columns(definition)),)
+        columns = (LocalTable(definition.name, definition.schema.attributes),)
         name = f"{type(write.statement).__name__.lower()}_{definition.name}"
         program = Program(name, kept, REASON, columns, (), statements)
         target = known or catalog.new_written(definition, unit)
@@ -104,14 +103,6 @@ def written_table(write: body.Local, catalog: Catalog) -> TableDefinition:
         hint = f"a table without a connector can be written: CREATE TABLE {name} (…)"
         raise BindError("M2120", f"table '{name}' is read from files and cannot be written", hint=hint)
     return definition
-
-
-def _arguments(plan: Plan) -> Columns:
-    return tuple(Attribute(each.name, wide(each.type)) for each in plan.schema)
-
-
-def _columns(definition: TableDefinition) -> Columns:
-    return tuple(Attribute(each.name, wide(each.type)) for each in definition.schema)
 
 
 def _named(plan: Plan, insert: body.Insert, definition: TableDefinition) -> Plan:
@@ -206,9 +197,8 @@ class WriteBinder(StatementBinder):
     ) -> None:
         self._table, self._arguments, self._stream, self._row = table, arguments, stream, row or table.name
         name = f"the statement on '{table.name}'"
-        super().__init__(
-            Body({table.name: _columns(table)}, Calls(catalog, name, True), statement=True), arguments, REASON
-        )
+        calls = Calls(catalog, name, True, of_tables=True)
+        super().__init__(Body({table.name: table.schema.attributes}, calls, statement=True), arguments, REASON)
 
     def once(self, write: Write) -> Program:
         """The program of an UPDATE or DELETE that no stream drives."""
@@ -217,11 +207,8 @@ class WriteBinder(StatementBinder):
     def values(self, insert: body.Insert) -> Program:
         """The program that returns the rows of VALUES, with all columns of the table."""
         check_required(insert, self._table)
-        schema, found = self._table.schema, []
-        for query in self._insert(insert).queries:
-            items = tuple(_fitting(item, each.type) for item, each in zip(query.items, schema, strict=True))
-            found.append(replace(query, items=items))
-        return replace(self._program("values", (Insert(RETURN, tuple(found)),)), results=_columns(self._table))
+        made = replace(self._insert(insert), table=RETURN)
+        return replace(self._program("values", (made,)), results=self._table.schema.attributes)
 
     def insertion(self, conflict: Conflict | None) -> Program:
         """The program that inserts its arguments, which are all columns of the table."""
@@ -229,7 +216,7 @@ class WriteBinder(StatementBinder):
         return self._program("insert", self._written(items, conflict))
 
     def _program(self, name: str, statements: tuple[Statement, ...]) -> Program:
-        columns = (LocalTable(self._table.name, _columns(self._table)),)
+        columns = (LocalTable(self._table.name, self._table.schema.attributes),)
         return Program(name, self._arguments, REASON, columns, (), statements)
 
     def bind(self, write: Write, plan: Plan | None) -> tuple[Statement, ...]:
@@ -276,11 +263,9 @@ class WriteBinder(StatementBinder):
     def _item(self, column: Attribute, given: Attribute | None, written: str = "") -> Expression:
         """The value of a column: a NULL if it is not named. `written`: how the statement writes it."""
         if given is None:
-            return Literal(wide(column.type), None)
-        value = Argument(wide(given.type), given.name)
-        if given.type is column.type:
-            return value
-        return _fitting(assigned(value, wide(column.type), f"column '{column.name}'", written), column.type)
+            return Literal(column.type, None)
+        value = Argument(given.type, given.name)
+        return assigned(value, column.type, f"column '{column.name}'", written)
 
     def _required(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self._table.primary_key, *self._table.not_null)))
@@ -294,7 +279,7 @@ class WriteBinder(StatementBinder):
         return Exists(Type.BOOLEAN, Query((source,), (Literal(Type.INT, 1),), self._same_key(values, alias)))
 
     def _same_key(self, values: dict[str, Expression], alias: str) -> Expression | None:
-        types = {each.name: each.type for each in _columns(self._table)}
+        types = {each.name: each.type for each in self._table.schema.attributes}
         return conjunction(
             tuple(
                 Binary(Type.BOOLEAN, "=", Column(types[name], f"{alias}.{name}"), values[name])
@@ -334,18 +319,11 @@ class WriteBinder(StatementBinder):
                 raise BindError("M2122", message, hint=hint, **assignment.place)
         bound = self.statement(update)
         assert isinstance(bound, Update)
-        schema = self._table.schema
-        types = {position: each.type for position, each in enumerate(schema)}
-        made = tuple((position, _fitting(value, types[position])) for position, value in bound.assignments)
-        assigned_to = {position for position, _ in made}
-        required = {position: name for position, name in enumerate(schema.names) if name in self._required()}
+        assigned_to = {position for position, _ in bound.assignments}
+        names = enumerate(self._table.schema.names)
+        required = {position: name for position, name in names if name in self._required()}
         refusing = tuple((position, name) for position, name in required.items() if position in assigned_to)
-        return replace(bound, assignments=made, refusing=refusing)
-
-
-def _fitting(value: Expression, wanted: Type) -> Expression:
-    """The value as a type of fewer than 64 bits, if the column has one."""
-    return Fitting(wanted, value) if wanted in _NARROW and value.type is not Type.NULL else value
+        return replace(bound, refusing=refusing)
 
 
 def _null(value: Expression) -> Expression:

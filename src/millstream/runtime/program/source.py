@@ -25,8 +25,8 @@ from millstream.runtime.program.ordered import Indexed, Order, Range
 _HELPERS = (
     scalars.out_of_range, scalars.both, scalars.either, scalars.inverted, scalars.contained, scalars.truncated,
     scalars.narrow, scalars.shortened, scalars.narrow_real, scalars.shortened_real, scalars.moved, scalars.remainder,
-    scalars.greatest, scalars.least, scalars.distinct, scalars.total_of_known, scalars.run, scalars.all_hold, scalars.both_used, scalars.either_used,
-    scalars.ordered, scalars.limited, scalars.only, scalars.several_rows,
+    scalars.greatest, scalars.least, scalars.distinct, scalars.total_of_known, scalars.run, scalars.all_hold,
+    scalars.both_used, scalars.either_used, scalars.ordered, scalars.limited, scalars.only, scalars.several_rows,
 )  # fmt: skip
 
 

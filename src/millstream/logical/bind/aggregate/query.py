@@ -26,13 +26,16 @@ from millstream.lang.aggregate import ast as body
 from millstream.lang.python_function import PythonFunction
 from millstream.lang.table.ast import CalledSource
 from millstream.logical.bind.aggregate.calls import Calls, check_over
-from millstream.logical.bind.aggregate.rewriting import Columns, as_select, unified, with_left_joins, without_aliases
+from millstream.logical.bind.aggregate.rewriting import as_select, unified, with_left_joins, without_aliases
 from millstream.logical.bind.aggregate.scope import Entry, FunctionScope, LocalScope
 from millstream.logical.bind.aggregate.types import assigned, attributes
 from millstream.logical.bind.coercion import cast
 from millstream.logical.bind.expressions import ExpressionBinder, Hook
 from millstream.logical.bind.operators import COMPARISONS, binary
 from millstream.logical.bind.pacing import refuse_pacing
+
+Columns = tuple[Attribute, ...]
+
 
 def members(written: ast.Query) -> list[ast.Query]:
     """The members of a UNION ALL, or a query alone, as they are written."""

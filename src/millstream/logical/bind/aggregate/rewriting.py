@@ -26,7 +26,7 @@ _INSTEAD = {
 }
 _FULL = "a LEFT JOIN, UNION ALL the rows of the other table WHERE NOT EXISTS (SELECT 1 FROM a WHERE …)"
 
-Columns = tuple[Attribute, ...]
+Member = tuple[Query, tuple[Attribute, ...]]
 Part = TypeVar("Part")
 
 
@@ -42,7 +42,7 @@ def as_select(written: ast.SetOperation) -> ast.Select:
     return ast.Select((every,), (source,), distinct=written.op == "UNION", tail=written.tail, **place)
 
 
-def unified(members: Sequence[tuple[Query, Columns]]) -> list[tuple[Query, Columns]]:
+def unified(members: Sequence[Member]) -> list[Member]:
     """The members of a union with columns of the same types; BindError if they have none in common."""
     columns = members[0][1]
     for _, other in members[1:]:

@@ -189,9 +189,10 @@ def run_soak(
     kills: Annotated[int, typer.Option(min=1, help="kills of each kind; disturbances of the mixture")] = 20,
     what: Annotated[
         list[str] | None,
-        typer.Option(help="driver, worker, cluster (all three by default) or mixture; may be repeated"),
+        typer.Option(help="driver, worker, cluster (all three by default), mixture or memory; may be repeated"),
     ] = None,
     seconds: Annotated[float, typer.Option(min=10, help="time limit of a run")] = 300,
+    minutes: Annotated[int, typer.Option(min=4, help="length of `memory`, on Spark and again in process")] = 30,
     seed: Annotated[int, typer.Option(help="seed of the random moments")] = 0,
     folder: Annotated[Path, typer.Option(help="folder for checkpoints and results")] = Path("results/soak"),
 ) -> None:
@@ -199,4 +200,4 @@ def run_soak(
     from millstream_bench.soak.run import run_soak as run
 
     said = lambda line: console.print(line, markup=False)  # noqa: E731
-    raise typer.Exit(0 if run(what, kills, folder, said, seed=seed, seconds=seconds) else 1)
+    raise typer.Exit(0 if run(what, kills, folder, said, seed=seed, seconds=seconds, minutes=minutes) else 1)

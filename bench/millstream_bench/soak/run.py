@@ -8,7 +8,8 @@
 | `cluster` | one of the two workers of a cluster on this machine | it is restarted; the program continues |
 
 A run is killed several times before it may finish. Its output must have the same rows, each as often. `mixture` is
-another program, disturbed in more ways (`mixture.run`).
+another program, disturbed in more ways (`mixture.run`). `memory` is that program with disturbances that it survives,
+for half an hour on Spark and as long in process, to see that no process grows.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from millstream_bench.soak.mixture.run import Site, run_mixture
 from millstream_bench.soak.program import Run, Workload
 
 KINDS = ("driver", "worker", "cluster")
-MIXTURE = "mixture"
+MIXTURE, MEMORY = "mixture", "memory"
 CALM = 240
 """Seconds at the end of the mixture in which nothing ends the program."""
 SECONDS_EACH = 12
@@ -185,18 +186,30 @@ class Soak:
 
 
 def run_soak(
-    what: Sequence[str] | None, kills: int, folder: Path, report: Report, *, seed: int, seconds: float
+    what: Sequence[str] | None,
+    kills: int,
+    folder: Path,
+    report: Report,
+    *,
+    seed: int,
+    seconds: float,
+    minutes: int = 30,
 ) -> bool:
     """Kill `kills` times for each kind, or disturb the mixture as often; return whether all outputs were right."""
     for kind in what or ():
-        if kind not in (*KINDS, MIXTURE):
-            raise OptionError("M6024", f"there is no '{kind}' to kill", hint=did_you_mean(kind, (*KINDS, MIXTURE)))
+        if kind not in (known := (*KINDS, MIXTURE, MEMORY)):
+            raise OptionError("M6024", f"there is no '{kind}' to kill", hint=did_you_mean(kind, known))
     place = folder.absolute() / time.strftime("%Y%m%d-%H%M%S")
     soak, right = Soak(place, report, seed=seed, seconds=seconds), []
     for kind in what or KINDS:
         if kind == MIXTURE:
             site = Site(seconds=SECONDS_EACH * kills, calm=CALM)
             right.append(run_mixture(kills, place / MIXTURE, report, seed=seed, site=site))
+        elif kind == MEMORY:
+            for master in ("local[2]", "none"):
+                report(f"memory: {minutes} minutes " + ("in process" if master == "none" else "on Spark"))
+                site = Site(seconds=0, master=master, calm=60 * minutes)
+                right.append(run_mixture(0, place / MEMORY, report, seed=seed, site=site, young=20 * minutes))
         else:
             right.append(soak.run(kind, kills))
     report("no difference" if all(right) else f"there are differences; see {place}")

@@ -1,9 +1,15 @@
 """The memory of a supervised program: its processes, and its files in `/dev/shm`.
 
 A process grows while it is young: workers start, each loads what it needs, caches fill. So each life of the program is
-judged by itself, from `YOUNG` seconds after its first batch on: the median of the last third of its samples may not
-exceed that of the first by more than `RATIO` and `SLACK`. The JVM may fill its heap up to its limit, `HEAP`; what is
-live in it after a collection is judged like the others, if the JDK has `jcmd`.
+judged by itself, from `young` seconds after its first batch on, and each process in it that lasts as long: the median
+of the last third of its samples may not exceed that of the first by more than `RATIO` and a slack. What is measured:
+
+| | slack | |
+|---|---|---|
+| memory of a process (RSS) | 24 MB | the JVM may fill its heap up to its limit |
+| blocks that its Python objects take | 10,000 | also those the collector does not know (`probe`) |
+| objects of the JVM that are live after a collection | 24 MB | if the JDK has `jcmd` |
+| files in `/dev/shm` | 24 MB | |
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ import time
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from millstream import scratch
 from millstream_bench.soak.mixture.supervised import Supervised
@@ -24,20 +31,46 @@ from millstream_bench.soak.processes import Process, descendants
 EVERY, COLLECTED = 0.5, 15.0
 """Seconds between two samples, and between two collections of the JVM's heap."""
 YOUNG, LONG = 90.0, 60.0
-"""Seconds after the first batch without samples; seconds of samples from which a life is judged."""
-RATIO, SLACK, HEAP = 1.05, 24_000_000, 1_000_000_000
+"""Seconds after the first batch without samples; seconds of samples from which a process is judged."""
+RATIO = 1.05
 PAGE = os.sysconf("SC_PAGE_SIZE")
-SHARED, JVM, WORKER, LIVE = "/dev/shm", "the JVM", "the largest worker", "the JVM's live objects"
-"""Kinds of memory. Spark starts workers as it needs them, so the largest one is judged, not their sum."""
+
+
+class Measure(NamedTuple):
+    name: str
+    slack: int
+    unit: str = "MB"
+
+    def text(self, size: float) -> str:
+        return f"{size / 1e6:,.1f} MB" if self.unit == "MB" else f"{size:,.0f} {self.unit}"
+
+
+DRIVER, WORKER = Measure("the driver", 24_000_000), Measure("a worker", 24_000_000)
+JVM, LIVE = Measure("the JVM", 1_000_000_000), Measure("the JVM's live objects", 24_000_000)
+SHARED = Measure("/dev/shm", 24_000_000)
+BLOCKS = {one: Measure(f"the objects of {one.name}", 10_000, "blocks") for one in (DRIVER, WORKER)}
+
+
+class Series(NamedTuple):
+    """What is measured of a process, in one life of the program."""
+
+    start: int
+    of: Measure
+    pid: int
+
+
+class Sample(NamedTuple):
+    moment: float
+    batch: int
+    size: int
 
 
 class Memory:
     """Samples of a program. `faults` says what has grown."""
 
-    def __init__(self, program: Supervised) -> None:
-        self._program, self._last, self._collected, self._left = program, 0.0, 0.0, 0
-        self._samples: defaultdict[tuple[int, str], list[Sample]] = defaultdict(list)
-        """By the number of the start and the kind of memory."""
+    def __init__(self, program: Supervised, young: float = YOUNG) -> None:
+        self._program, self._young, self._last, self._collected, self._left = program, young, 0.0, 0.0, 0
+        self._samples: defaultdict[Series, list[Sample]] = defaultdict(list)
         self._lives, self._since = 0, 0.0
         """The start that has delivered a batch, and when it was seen."""
 
@@ -46,17 +79,19 @@ class Memory:
         pid, now, start = self._program.pid, time.monotonic(), self._program.starts
         if self._lives != start and self._program.alive():
             self._lives, self._since = start, now
-        if pid is None or self._lives != start or now < max(self._last + EVERY, self._since + YOUNG):
+        if pid is None or self._lives != start or now < max(self._last + EVERY, self._since + self._young):
             return
         self._last = now
-        sizes = {"the driver": _resident(pid), JVM: 0, WORKER: 0, SHARED: self._shared()}
-        for process in descendants(pid):
-            kind = _kind(process)
-            sizes[kind] = max(sizes[kind], _resident(process.pid))
-            if kind == JVM and now > self._collected + COLLECTED and (live := _live(process.pid)):
-                self._collected, sizes[LIVE] = now, live
-        for kind, size in sizes.items():
-            self._samples[start, kind].append((now, size))
+        batch, sizes = self._program.batch(), {(SHARED, 0): self._shared()}
+        for kind, process in [(DRIVER, pid), *((_kind(below), below.pid) for below in descendants(pid))]:
+            sizes[kind, process] = _resident(process)
+            if kind in BLOCKS and (blocks := self._program.blocks(process)):
+                sizes[BLOCKS[kind], process] = blocks
+            if kind == JVM and now > self._collected + COLLECTED and (live := _live(process)):
+                self._collected, sizes[LIVE, process] = now, live
+        for (kind, process), size in sizes.items():
+            if size or kind == SHARED:
+                self._samples[Series(start, kind, process)].append(Sample(now, batch, size))
 
     def close(self) -> None:
         """Note what is left in `/dev/shm` after the end."""
@@ -73,52 +108,61 @@ class Memory:
                     total += sum(_size(path) for path in folder.rglob("*"))
         return total
 
-    def judged(self) -> str:
-        """How each kind of memory changed over the longest life that was long enough; empty if none was."""
-        lives = {start: samples for (start, kind), samples in self._samples.items() if kind == SHARED}
-        longest = max(lives, key=lambda start: lives[start][-1][0] - lives[start][0][0], default=0)
-        found = {kind: third(samples) for (start, kind), samples in self._samples.items() if start == longest}
-        sizes = [
-            f"{kind} {before / 1e6:,.1f} → {after / 1e6:,.1f} MB" for kind, (before, after) in found.items() if after
-        ]
-        return ", ".join(sizes)
+    def judged(self) -> list[str]:
+        """How each process changed over the longest life that was long enough; empty if none was."""
+        lives = {series.start: held for series, held in self._samples.items() if series.of == SHARED}
+        longest = max(lives, key=lambda start: lives[start][-1].moment - lives[start][0].moment, default=0)
+        changes = {one: Change.of(held) for one, held in self._samples.items() if one.start == longest}
+        return [f"{one.of.name}: {change.text(one.of)}" for one, change in changes.items() if change and change.after]
 
     def faults(self) -> list[str]:
-        found = [f"{self._left:,} bytes are left in {SHARED}"] if self._left else []
-        for (_, kind), samples in self._samples.items():
-            fault = growth(samples, slack=HEAP if kind == JVM else SLACK)
-            found += [f"memory of {kind} grew {fault}"] if fault else []
+        found = [f"{self._left:,} bytes are left in {SHARED.name}"] if self._left else []
+        for series, samples in self._samples.items():
+            change = Change.of(samples)
+            if change and change.grows(series.of):
+                found.append(f"memory of {series.of.name} grew: {change.text(series.of)}")
         return found
 
     def most(self) -> str:
         """The most memory of each kind that a sample found."""
-        kinds = dict.fromkeys(kind for _, kind in self._samples)
-        of = {kind: [size for (_, k), held in self._samples.items() if k == kind for _, size in held] for kind in kinds}
-        most = {kind: max(sizes) for kind, sizes in of.items()}
-        return ", ".join(f"{kind} {size / 1e6:,.0f} MB" for kind, size in most.items())
+        most: dict[Measure, int] = {}
+        for series, held in self._samples.items():
+            most[series.of] = max(most.get(series.of, 0), *(sample.size for sample in held))
+        return ", ".join(f"{kind.name} {kind.text(size)}" for kind, size in most.items())
 
 
-Sample = tuple[float, int]
-"""A moment, in seconds, and bytes."""
+class Change(NamedTuple):
+    """The medians of the first and the last third of the samples of a process, and the batches between them."""
 
+    before: float
+    after: float
+    batches: float
 
-def third(samples: list[Sample]) -> tuple[float, float]:
-    """The medians of the first and the last third of the samples of a life; zeros if it was too short to judge."""
-    if not samples or samples[-1][0] - samples[0][0] < LONG:
-        return 0.0, 0.0
-    part = max(len(samples) // 3, 1)
-    before, after = ([size for _, size in some] for some in (samples[:part], samples[-part:]))
-    return statistics.median(before), statistics.median(after)
+    @classmethod
+    def of(cls, samples: list[Sample]) -> Change | None:
+        """None if the process did not last long enough to be judged."""
+        if not samples or samples[-1].moment - samples[0].moment < LONG:
+            return None
+        part = max(len(samples) // 3, 1)
+        first, last = samples[:part], samples[-part:]
+        middle = [statistics.median(sample.size for sample in some) for some in (first, last)]
+        return cls(*middle, statistics.median(s.batch for s in last) - statistics.median(s.batch for s in first))
 
+    def grows(self, of: Measure) -> bool:
+        """
+        >>> rising = [Sample(n, n, 200_000_000 + n * 800_000) for n in range(90)]
+        >>> Change.of(rising).grows(WORKER), Change.of([Sample(n, n, 200_000_000) for n in range(90)]).grows(WORKER)
+        (True, False)
+        """
+        return self.after > RATIO * self.before + of.slack
 
-def growth(samples: list[Sample], slack: int = SLACK) -> str:
-    """How the samples of a life grow, as text; empty if they do not.
-
-    >>> growth([(n, 200_000_000) for n in range(90)]), growth([(n, 200_000_000 + n * 800_000) for n in range(90)])
-    ('', 'from 212 MB to 260 MB')
-    """
-    before, after = third(samples)
-    return f"from {before / 1e6:,.0f} MB to {after / 1e6:,.0f} MB" if after > RATIO * before + slack else ""
+    def text(self, of: Measure) -> str:
+        """
+        >>> Change(212_000_000, 260_000_000, 60).text(WORKER)
+        '212.0 MB → 260.0 MB, 800.0 MB in 1,000 batches'
+        """
+        each = f", {of.text((self.after - self.before) / self.batches * 1000)} in 1,000 batches" if self.batches else ""
+        return f"{of.text(self.before)} → {of.text(self.after)}{each}"
 
 
 def _live(pid: int) -> int:
@@ -130,7 +174,7 @@ def _live(pid: int) -> int:
     return 0
 
 
-def _kind(process: Process) -> str:
+def _kind(process: Process) -> Measure:
     return JVM if process.command.split(" ", 1)[0].endswith("java") else WORKER
 
 

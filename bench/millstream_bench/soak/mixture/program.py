@@ -7,7 +7,7 @@ python -m millstream_bench.soak.mixture.program FOLDER EVENTS RATE SPEED MASTER
 | `checkpoint` | its checkpoint |
 | `commands/*.sql` | statements that it runs, and removes once they have taken effect |
 | `sink-fails`, `sink-waits` | while the first exists, its sink raises; while the second does, every write waits |
-| `alive` | exists once a batch has been delivered since the start |
+| `alive` | the last batch that has been delivered since the start |
 | `output/QUERY` | the rows of a query |
 
 `MASTER` is a master of Spark, or `none`: it runs in its own process then. It ends with status 0 when all streams have
@@ -26,6 +26,7 @@ import polars as pl
 import millstream as ms
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
+from millstream.atomic_file import write_whole
 from millstream.control.observe.log_file import logging_to
 from millstream.control.spark.session import calm
 from millstream.control.stopping import Stop, Stopped, end_jvm, stopping
@@ -106,8 +107,9 @@ def run(folder: Path, site: str, master: str, stop: Stop) -> None:
             for name, select in QUERIES.items():
                 mill.sql(statement(name, select, folder))
         while not mill.await_end(0.2):
-            if any(query.progress().batch >= 0 for query in mill.queries):
-                (folder / ALIVE).touch()
+            batch = max((query.progress().batch for query in mill.queries), default=-1)
+            if batch >= 0:
+                write_whole(folder / ALIVE, str(batch).encode())
             _obey(mill, folder / "commands")
         _obey(mill, folder / "commands")
         mill.await_end()

@@ -32,7 +32,7 @@ import polars as pl
 from millstream.errors import OptionError
 from millstream_bench.soak.comparison import difference
 from millstream_bench.soak.mixture.disk import SmallDisk
-from millstream_bench.soak.mixture.memory import Memory
+from millstream_bench.soak.mixture.memory import YOUNG, Memory
 from millstream_bench.soak.mixture.program import EXTRA, FAILS, MEMORYLESS, QUERIES, WAITS, statement
 from millstream_bench.soak.mixture.supervised import Supervised
 
@@ -73,6 +73,8 @@ class Mixture:
     """Seconds after which a run has failed."""
     held: float = 4.0
     """Seconds that a full disk, a failing or a slow sink lasts."""
+    young: float = YOUNG
+    """Seconds of a life whose memory is not judged."""
     _done: int = 0
     _random: random.Random = field(init=False)
     _wanted: dict[str, pl.DataFrame] = field(default_factory=dict)
@@ -134,7 +136,7 @@ class Mixture:
         kinds = [kind for _ in range(rounds) for kind in self._random.sample(DISTURBANCES, len(DISTURBANCES))][:count]
         with SmallDisk(folder / "checkpoint", self.report if "disk" in kinds else lambda _: None) as disk:
             program = self._program(folder, "1", self.site.master)
-            memory = Memory(program)
+            memory = Memory(program, self.young)
             try:
                 program.start()
                 for number, kind in enumerate(kinds):
@@ -156,7 +158,7 @@ class Mixture:
             if most := memory.most():
                 self.report(f"mixture: {program.starts} starts; most memory: {most}")
             if judged := memory.judged():
-                self.report(f"mixture: memory of the longest life, at first and at last: {judged}")
+                self.report("mixture: memory of the longest life, at first and at last:\n  " + "\n  ".join(judged))
             elif self.site.calm and ended:
                 return ["no life of the program was long enough to judge its memory"]
             found = [] if ended else [f"it did not end: {program.said()}"]
@@ -251,10 +253,10 @@ def rows_of(folder: Path) -> pl.DataFrame:
     return pl.concat([pl.read_parquet(file) for file in files]) if files else pl.DataFrame()
 
 
-def run_mixture(count: int, folder: Path, report: Report, *, seed: int, site: Site) -> bool:
+def run_mixture(count: int, folder: Path, report: Report, *, seed: int, site: Site, young: float = YOUNG) -> bool:
     """Disturb a run `count` times; return whether everything held."""
     with suppress(FileNotFoundError):
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
-    return Mixture(folder, report, site, seed).run(count)
+    return Mixture(folder, report, site, seed, young=young).run(count)

@@ -14,6 +14,7 @@ from pathlib import Path
 from millstream_bench.soak.mixture.program import ALIVE
 
 RESTARTS = 200
+PROBE = Path(__file__).parents[1] / "probe"
 STEP = 0.05
 """Seconds between two looks at the process."""
 
@@ -24,14 +25,19 @@ class Supervised:
         self._arguments = [str(folder), str(events), str(rate), speed, master]
         self._process: subprocess.Popen[bytes] | None = None
         self.starts = self._commands = 0
-        for name in ("commands", "scratch", "output"):
+        for name in ("commands", "scratch", "output", "blocks"):
             (folder / name).mkdir(parents=True, exist_ok=True)
 
     def start(self) -> None:
         """Start the program, in a process group of its own."""
         self.starts += 1
         (self.folder / ALIVE).unlink(missing_ok=True)
-        environment = os.environ | {"SPARK_LOCAL_DIRS": str(self.folder / "scratch"), "POLARS_MAX_THREADS": "1"}
+        environment = os.environ | {
+            "SPARK_LOCAL_DIRS": str(self.folder / "scratch"),
+            "POLARS_MAX_THREADS": "1",
+            "MILLSTREAM_BLOCKS": str(self.folder / "blocks"),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(PROBE), os.environ.get("PYTHONPATH")))),
+        }
         with (self.folder / "said.txt").open("ab") as said:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "millstream_bench.soak.mixture.program", *self._arguments],
@@ -89,6 +95,18 @@ class Supervised:
     def alive(self) -> bool:
         """Whether the program has delivered a batch since its last start."""
         return (self.folder / ALIVE).exists()
+
+    def batch(self) -> int:
+        """The last batch that has been delivered since the last start."""
+        with suppress(OSError, ValueError):
+            return int((self.folder / ALIVE).read_text())
+        return 0
+
+    def blocks(self, pid: int) -> int:
+        """The memory blocks that the Python objects of a process take; 0 if that is not known."""
+        with suppress(OSError, ValueError):
+            return int((self.folder / "blocks" / str(pid)).read_text())
+        return 0
 
     def await_life(self, seconds: float, look: Callable[[], None] = lambda: None) -> None:
         """Wait until the program has delivered a batch since its last start, or has ended well."""

@@ -145,8 +145,9 @@ class Change(NamedTuple):
             return None
         part = max(len(samples) // 3, 1)
         first, last = samples[:part], samples[-part:]
-        middle = [statistics.median(sample.size for sample in some) for some in (first, last)]
-        return cls(*middle, statistics.median(s.batch for s in last) - statistics.median(s.batch for s in first))
+        before, after = (statistics.median(sample.size for sample in some) for some in (first, last))
+        begun, ended = (statistics.median(sample.batch for sample in some) for some in (first, last))
+        return cls(before, after, ended - begun)
 
     def grows(self, of: Measure) -> bool:
         """

@@ -213,10 +213,7 @@ def feedback(
 
     It waits until the query has accepted the feedback. docs/feedback.md has the rest.
     """
-    from millstream.control.mailbox import post
-
-    post(checkpoint, query, text, seconds)
-    console.print(f"query {query} accepted {text}", markup=False)
+    _tell(checkpoint, query, text, seconds)
 
 
 @app.command()
@@ -228,11 +225,19 @@ def prod(
 ) -> None:
     """Ask a query of a running `millstream run --checkpoint` for its results so far. It emits them as early rows."""
     from millstream.algebra.early import check_braces
-    from millstream.control.mailbox import post
 
     check_braces(text)
-    post(checkpoint, query, text, seconds)
+    _tell(checkpoint, query, text, seconds)
+
+
+def _tell(checkpoint: Path, query: str, text: str, seconds: float) -> None:
+    """Send feedback, or a prod, to a query of another process, and print its warnings."""
+    from millstream.control.mailbox import post
+
+    warnings = post(checkpoint, query, text, seconds)
     console.print(f"query {query} accepted {text}", markup=False)
+    for warning in warnings:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(warning, markup=False, style="yellow")
 
 
 @app.command()

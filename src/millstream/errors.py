@@ -13,7 +13,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from copy import copy
+from typing import Any, TypeVar
+
+Raised = TypeVar("Raised", bound=BaseException)
 
 
 class MillstreamError(Exception):
@@ -62,6 +65,16 @@ def rebuild(kind: type[MillstreamError], fields: dict[str, Any]) -> MillstreamEr
     error = kind.__new__(kind, fields["code"], fields["message"])
     error.__dict__.update(fields)
     return error
+
+
+def fresh(error: Raised) -> Raised:
+    """A copy of a kept error, to raise: each raise, and each note, would add to the error itself."""
+    try:
+        made = copy(error)
+    except Exception:  # an error of another package that cannot be copied
+        return error
+    made.__cause__ = error.__cause__
+    return made.with_traceback(error.__traceback__)
 
 
 class SqlSyntaxError(MillstreamError):

@@ -77,7 +77,7 @@ def test_the_command_reaches_a_running_process(tmp_path: Path) -> None:
         CREATE QUERY q AS SELECT auction, price FROM bids INTO none;
         CREATE QUERY w AS SELECT window_end, COUNT(*) AS n FROM bids [RANGE 60 SECONDS] EMIT EARLY INTO none;
     """
-    arguments = {"local": True, "checkpoint": tmp_path, "seconds": 6.0}
+    arguments = {"local": True, "checkpoint": tmp_path, "seconds": 6.5}
     run = threading.Thread(target=run_file, args=(text, Console(file=StringIO())), kwargs=arguments)
     run.start()
     try:
@@ -88,7 +88,10 @@ def test_the_command_reaches_a_running_process(tmp_path: Path) -> None:
         told = CliRunner().invoke(app, ["feedback", "q", "~[auction < 5]", "--checkpoint", str(tmp_path)])
         assert told.exit_code == 0 and "query q accepted ~[auction < 5]" in told.output
         asked = CliRunner().invoke(app, ["prod", "w", "--checkpoint", str(tmp_path)])
-        assert asked.exit_code == 0 and "query w accepted {}" in asked.output
+        assert asked.exit_code == 0 and asked.output == "query w accepted {}\n"
+        for command, vain in (("prod", "{n = 3}"), ("prod", "{n = 3}"), ("feedback", "![n = 3]")):
+            asked = CliRunner().invoke(app, [command, "w", vain, "--checkpoint", str(tmp_path)])
+            assert asked.exit_code == 0 and "M4018: a prod of query 'w' has no answer: column 'n'" in asked.output
         with pytest.raises(MillstreamError, match="M4015"):
             post(tmp_path, "q", "{}", 5)
         with pytest.raises(MillstreamError, match="M4004"):

@@ -16,13 +16,16 @@ from hypothesis import strategies as st
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
 from tests.control.test_invariance import WAYS
-from tests.reference.early import Element, Windows, greatest, sums
+from tests.reference.early import Element, Windows, greatest, greatest_of_ends, sums
 from tests.tries import tries
 
 WINDOWS = ((5, 5), (10, 5), (4, 2), (2, 5), (5, 3))
 _tuples = st.tuples(st.integers(0, 2), st.integers(-9, 9), st.integers(0, 12))
 _prods = st.tuples(
-    st.just("{"), st.sampled_from([None, "<", "<=", "="]), st.integers(0, 40), st.none() | st.integers(0, 2)
+    st.just("{"),
+    st.sampled_from([None, "<", "<=", "=", "=", ">", ">="]),
+    st.integers(0, 40),
+    st.none() | st.integers(0, 2),
 )
 _punctuations = st.tuples(st.just("<"), st.integers(0, 8), st.none() | st.integers(0, 2))
 
@@ -119,12 +122,17 @@ def test_the_greatest_sum(
     drawn: list[Element], inner: tuple[int, int], outer: tuple[int, int], seed: int, way: str
 ) -> None:
     elements = grammatical([(*element[:-1], None) if element[0] in ("<", "{") else element for element in drawn])
-    query = (
-        f"SELECT window_end, MAX(total) AS m, finality FROM (SELECT k, SUM(v) AS total FROM s"
-        f" [RANGE {inner[0]} SLIDE {inner[1]}] GROUP BY k) [RANGE {outer[0]} SLIDE {outer[1]}]"
-    )
-    found, mill = run(way, seed, elements, {"q": query})
+    sums_by_k = f"window_end AS e, k, SUM(v) AS total FROM s [RANGE {inner[0]} SLIDE {inner[1]}] GROUP BY k"
+    above = f"[RANGE {outer[0]} SLIDE {outer[1]}]"
+    queries = {
+        "q": f"SELECT window_end, MAX(total) AS m, finality FROM (SELECT {sums_by_k}) {above}",
+        "ends": f"SELECT e, MAX(total) AS m, finality FROM (SELECT {sums_by_k}) GROUP BY e",
+        "starts": f"SELECT e + {inner[0]} AS e, MAX(total) AS m, finality FROM (SELECT {sums_by_k}) GROUP BY e",
+    }
+    queries["starts"] = queries["starts"].replace("window_end AS", "window_start AS")
+    found, mill = run(way, seed, elements, queries)
     assert found["q"] == Counter(greatest(elements, inner, outer))
+    assert found["ends"] == found["starts"] == Counter(greatest_of_ends(elements, inner))
     assert mill.state_rows("q") == 0
 
 

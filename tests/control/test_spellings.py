@@ -125,3 +125,39 @@ def test_both_spellings_are_one_join(shape: str, seed: int, pair: tuple[str, str
             mill.batch()
             found, other_found = ((Counter(mill.take_rows(q).rows()), mill.state_rows(q)) for q in "ab")
             assert found == other_found, (pair, join, log)
+
+
+OWN = (
+    "SELECT window_end, SUM({s}.{e}) AS u, MAX({b}) AS v FROM {s} [RANGE 20 SLIDE 5]",
+    "SELECT {s}.{e} AS g, SUM({b}) AS u FROM {s} [RANGE 20 SLIDE 5] GROUP BY {s}.{e}",
+    "SELECT window_end, k, COUNT(*) AS n, finality FROM {s} [RANGE 20] WHERE {e} > 3 GROUP BY k HAVING window_end > 20",
+    "SELECT {e}, COUNT(*) AS n FROM {s} GROUP BY {e}",
+    "SELECT window_end, MAX({e}) AS u FROM {s} [RANGE 20 ON {e}]",
+    "SELECT a.{e}, COUNT(*) AS n FROM {s} [RANGE 5] a, {s} [RANGE 5] b WHERE a.{e} = b.{e} WINDOW [RANGE 9] "
+    "GROUP BY a.{e}",
+)
+
+
+@pytest.mark.parametrize("time", [("ts", "window_end", "window_start"), ("window_end", "ts", "window_start")])
+def test_columns_that_are_named_as_those_of_windows(time: tuple[str, str, str]) -> None:
+    """They are columns as any other; in a select list with a window the name alone is the window's."""
+    mill = LocalMill(Options(contracts="off"))
+    streams = {"s": time, "r": tuple({"ts": "ts", "window_end": "e", "window_start": "b"}[name] for name in time)}
+    for stream, (first, *others) in streams.items():
+        columns = ", ".join(f"{name} BIGINT" for name in (first, "k", *others))
+        named = dict(zip(time, (first, *others), strict=True))
+        mill.execute(f"CREATE STREAM {stream} ({columns}) ORDER BY {first} PUNCTUATED ON ({named['window_end']} +)")
+        for number, text in enumerate(OWN):
+            written = text.format(s=stream, e=named["window_end"], b=named["window_start"])
+            mill.add_query(f"{stream}{number}", written)
+        mill.insert(stream, [(at, at % 2, (at * 7) % 40 + at, (at * 5) % 13) for at in range(0, 60, 3)])
+    ends, rows = {"s": "window_end", "r": "e"}, Counter[int]()
+    for place, bound in ((None, 45), (0, 62)):  # the column, then time
+        for stream in streams:
+            mill.punctuate(stream, f"[{ends[stream] if place is None else streams[stream][place]} < {bound}]")
+        mill.batch()
+        for number in range(len(OWN)):
+            found, expected = (Counter(mill.take_rows(f"{stream}{number}").rows()) for stream in streams)
+            rows[number] += found.total()
+            assert found == expected, OWN[number]
+    assert all(rows[number] for number in range(len(OWN)))

@@ -42,7 +42,9 @@ class Windows:
     def asked(self, operator: str | None, time: int, k: Any = None) -> list[tuple[int, Any, list[int]]]:
         """Open windows that a prod asks for."""
         last = time // self.slide * self.slide
-        wanted = {None: lambda _: True, "=": lambda end: end == last}.get(operator, lambda end: end <= last)
+        forms: dict[str | None, Callable[[int], bool]] = {None: lambda _: True, "=": lambda end: end == last}
+        forms |= {">": lambda end: end > time, ">=": lambda end: end >= time}
+        wanted = forms.get(operator, lambda end: end <= last)
         return [
             (end, own, values)
             for (end, own), values in sorted(self.open.items())
@@ -71,8 +73,8 @@ def sums(elements: list[Element], range_: int, slide: int, least: int = 1) -> It
 
 def greatest(elements: list[Element], inner: tuple[int, int], outer: tuple[int, int]) -> Iterator[tuple[Any, ...]]:
     """The rows (window_end, MAX(sum), finality) of a query over the sums by k: each prod is answered over the final
-    rows of the sums so far and their early rows. For one
-    window, the sums of all windows before its end are asked for."""
+    rows of the sums so far and their early rows. For some windows, the sums of all windows before their ends are asked
+    for."""
     below, above = Windows(*inner), Windows(*outer, group=lambda _: None)
     for element in elements:
         match element:
@@ -83,13 +85,27 @@ def greatest(elements: list[Element], inner: tuple[int, int], outer: tuple[int, 
                     yield end, max(values), "final"
             case ("{", operator, time, None):
                 so_far = Windows(*outer, group=lambda _: None, open={key: [*held] for key, held in above.open.items()})
-                for end, _, values in below.asked("<=" if operator == "=" else operator, time):
+                for end, _, values in below.asked("<=" if operator in ("<", "<=", "=") else None, time):
                     so_far.take(None, sum(values), end - 1)
                 for end, _, values in so_far.asked(operator, time):
                     if not above_closed(end, elements, element, outer):
                         yield end, max(values), "early"
             case (k, v, ts):
                 below.take(k, v, ts)
+
+
+def greatest_of_ends(elements: list[Element], inner: tuple[int, int]) -> Iterator[tuple[Any, ...]]:
+    """The rows (end, MAX(sum), finality) of a query over the sums by k, by the end of their window."""
+    windows = Windows(*inner)
+    for element in elements:
+        match element:
+            case (("<" | "{") as kind, *operator, time, None):
+                found = windows.asked(operator[0], time) if operator else windows.close(time)
+                for end in dict.fromkeys(end for end, *_ in found):
+                    largest = max(sum(values) for other, _, values in found if other == end)
+                    yield end, largest, "final" if kind == "<" else "early"
+            case (k, v, ts):
+                windows.take(k, v, ts)
 
 
 def above_closed(end: int, elements: list[Element], at: Element, outer: tuple[int, int]) -> bool:

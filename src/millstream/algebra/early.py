@@ -21,7 +21,7 @@ neither state nor final results change. The prod itself goes on whatever happens
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -50,17 +50,30 @@ EVERYTHING = Pattern()
 class Asked:
     """What a prod asks of one column of its stream. `names`: the columns that have its values here. `time`: it is the
     stream's time, and the restriction is one of integers, as the hidden timestamp is. `windowed`: an aggregate below
-    has answered for the windows that it asks for."""
+    has answered for the windows that it asks for. `windows`: columns that have the ends of these, or times that are
+    earlier by a length; with the slide and that length."""
 
     names: tuple[str, ...]
     restriction: Restriction
     time: bool = False
     windowed: bool = False
+    windows: tuple[tuple[str, int, int], ...] = ()
 
     def renamed(self, names: Mapping[str, tuple[str, ...]]) -> Asked:
         """The same behind an operator; `names`: the columns of its output that copy a column of its input."""
         found = tuple(new for old in self.names for new in names.get(old, ()))
-        return self if found == self.names else Asked(found, self.restriction, self.time, self.windowed)
+        windows = tuple((new, slide, back) for old, slide, back in self.windows for new in names.get(old, ()))
+        return self if (found, windows) == (self.names, self.windows) else replace(self, names=found, windows=windows)
+
+    def of(self, columns: Collection[str]) -> tuple[str, Restriction] | None:
+        """One of some columns, and what it asks of it; None if it asks nothing of them."""
+        for name in self.names:
+            if name in columns:
+                return name, self.restriction
+        for name, slide, back in self.windows:
+            if name in columns:
+                return name, mapped(ends_asked(self.restriction, slide), lambda end: end - back)  # noqa: B023
+        return None
 
 
 @value("prod")
@@ -110,7 +123,8 @@ class Prod(Element):
         return self.reader in ("", query)
 
     def __str__(self) -> str:
-        named = {each.names[0] if each.names else "time": each.restriction for each in self.asked}
+        columns = {name for each in self.asked for name in (*each.names, *(name for name, *_ in each.windows))}
+        named = dict(each.of(columns) or ("time", each.restriction) for each in self.asked)
         pattern = Pattern.of(named) if self.asked else self.pattern
         return f"{{{str(pattern)[1:-1]}}}"
 

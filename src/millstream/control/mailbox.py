@@ -1,7 +1,7 @@
 """Requests of other processes to the owner of a checkpoint: `millstream feedback` to `millstream run --checkpoint`.
 
     checkpoint/mailbox/1763…-4711.request     {"query": "q", "feedback": "~[k = 5]"}
-    checkpoint/mailbox/1763…-4711.answer      {} or {"code": "M4004", "message": …, "hint": …}
+    checkpoint/mailbox/1763…-4711.answer      {"warnings": [text, …]} or {"code": "M4004", "message": …, "hint": …}
 
 The sender writes a request, waits for the answer and removes both. The folder is for its owner alone, and requests of
 other users are not read. Requests from before the owner started are discarded.
@@ -66,16 +66,16 @@ class Mailbox:
         except (OSError, ValueError, KeyError, TypeError):
             return {"code": "M6074", "message": "a request that cannot be read", "hint": ""}
         try:
-            tell(query, feedback)
+            warnings = tell(query, feedback)
         except MillstreamError as error:
             return {"code": error.code, "message": error.message, "detail": error.detail, "hint": error.hint}
         LOG.info("feedback to query '%s': %s", query, feedback)
-        return {}
+        return {"warnings": [str(warning) for warning in warnings]}
 
 
-def post(checkpoint: Path, query: str, feedback: str, seconds: float) -> None:
-    """Send feedback to a query of the process that runs with a checkpoint, and wait until it is accepted. Raise its
-    error, or OptionError if no process answers."""
+def post(checkpoint: Path, query: str, feedback: str, seconds: float) -> list[str]:
+    """Send feedback to a query of the process that runs with a checkpoint, wait until it is accepted, and return the
+    warnings about it. Raise its error, or OptionError if no process answers."""
     hint = "millstream run FILE --checkpoint DIR runs queries that can be told"
     try:
         check_unowned(checkpoint)
@@ -102,5 +102,6 @@ def post(checkpoint: Path, query: str, feedback: str, seconds: float) -> None:
     finally:
         path.unlink(missing_ok=True)
         answered.unlink(missing_ok=True)
-    if found:
+    if "code" in found:
         raise MillstreamError(found["code"], found["message"], detail=found.get("detail", ""), hint=found["hint"])
+    return list(found.get("warnings", ()))

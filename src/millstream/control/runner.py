@@ -28,7 +28,7 @@ from millstream.control.observe.stream_progress import rows_in
 from millstream.control.rehearsal import rehearse
 from millstream.control.spark.session import calm
 from millstream.control.stopping import Stop, Stopped
-from millstream.errors import InputError, MillstreamError, OptionError
+from millstream.errors import InputError, MillstreamError, OptionError, fresh
 from millstream.lang import ast, parse
 from millstream.lang.table.ast import WriteStatement
 from millstream.logical.bind.table.relations import over_tables
@@ -173,7 +173,7 @@ def _await_end(connection: Connection, seconds: float | None, console: Console, 
                 _say(console, trouble)
     for failure in failures.of().values():
         failure.error.status = 1
-        raise failure.error
+        raise fresh(failure.error)
 
 
 def _how_ended(mill: Mill) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import millstream as ms
 from millstream.config import Options
 from millstream.control.mill.local import LocalMill
 from millstream.control.mill.restarting import start_again
@@ -189,3 +192,23 @@ def test_a_failed_query_is_explained(stage: str) -> None:
     run(["plain", "product"], [[("s", 3, 3, 1)]], mill)
     shown = mill.execute(f"EXPLAIN {stage}product")
     assert "Project" in shown and "failed in batch" in shown and "M6053" in shown
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_kept_error_does_not_grow(others: int) -> None:
+    """Each call raises a copy: neither its traceback nor notes of the caller are there the next time."""
+    with ms.connect(local=True, contracts="off") as mill:
+        mill.sql("CREATE STREAM s (k BIGINT)")
+        query = mill.sql(f"SELECT k + {MOST} AS k FROM s").start()
+        for _ in range(others):
+            mill.sql("SELECT k FROM s").start()
+        with pytest.raises(MillstreamError) if not others else nullcontext():
+            mill.insert("s", [(1,)])
+        lengths = set()
+        for call in [query.take, query.punctuations, mill.check] * 3:
+            try:
+                call()
+            except MillstreamError as error:
+                lengths.add((call, len(traceback.format_exception(error)), *getattr(error, "__notes__", ())))
+                error.add_note("mine")
+        assert 1 <= len(lengths) <= 3

@@ -272,3 +272,26 @@ def test_a_stopped_query_has_no_metrics(mill: Mill, bids: str) -> None:
     mill.execute("DROP QUERY hot")
     run_all(run)
     assert {query for _, query, _ in scrape(mill)["millstream_operator_rows_in_total"]} == {"seen"}
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_tuples_that_wait_for_time_are_told(shards: int) -> None:
+    with ms.connect(local=True, shards=shards, contracts="off") as connection:
+        for name in "st":
+            connection.sql(f"CREATE STREAM {name} (ts BIGINT, k BIGINT) ORDER BY ts")
+        union = "(SELECT ts, k FROM s UNION ALL SELECT ts, k FROM t)"
+        queries = [
+            connection.sql(f"SELECT k FROM {union}").start(),
+            connection.sql(f"SELECT window_end, COUNT(*) AS n FROM {union} [RANGE 10]").start(),
+        ]
+        connection.insert("s", [(at, at) for at in range(9)])
+        for query in queries:
+            assert query.take().is_empty()
+            found = query.progress()
+            assert (found.state_rows, found.waiting, found.awaited) == (0, 9, ("t",))
+            assert "state  9 rows wait for the time of t, 0 B" in str(found)
+        connection.insert("t", [(3, 3)])
+        assert "state  6 rows wait for the time of t, 0 B" in str(queries[0].progress())
+        assert "state  1 row, 6 more wait for the time of t, " in str(queries[1].progress())
+        connection.insert("t", [(20, 3)])
+        assert "state  1 row waits for the time of s, " in str(queries[0].progress())

@@ -83,7 +83,6 @@ def test_type_synonyms(written: str, type_: Type) -> None:
         ("(a INT, A INT)", "M2015", 25, "'a' appears twice", ""),
         ("(a INTT)", "M2003", 20, "unknown type INTT", "'int'"),
         ("(__x INT)", "M2015", 18, "reserved", ""),
-        ("(window_end INT)", "M2015", 18, "reserved", ""),
         ("(a INT) ORDER BY b", "M2001", 34, "unknown column 'b' in ORDER BY", "current_time"),
         ("(tsx INT) ORDER BY ts", "M2001", 36, "unknown column 'ts'", "'tsx'"),
         ("(a VARCHAR) ORDER BY a", "M2022", 38, "'a' is VARCHAR", "TIMESTAMP or a BIGINT"),

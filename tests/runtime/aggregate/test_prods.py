@@ -54,9 +54,10 @@ def test_w2_windows_of_a_prod(bound: int, wid: int) -> None:
     assert ends_asked(equal(bound), 20) == equal((wid + 1) * 20)
 
 
-def test_w2_groups_stay() -> None:
+@pytest.mark.parametrize("bound", [240, 259])
+def test_w2_groups_stay(bound: int) -> None:
     schema = Schema.of(("ts", Type.BIGINT), ("sensor_id", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
-    prod = stream_prod(parse_prod("{<= 240, 1}", schema), schema)
+    prod = stream_prod(parse_prod(f"{{<= {bound}, 1}}", schema), schema)
     aggregate = built(WindowAggregate(Scan("s", schema), 60, 20, ("sensor_id",), calls("COUNT", None), early="top"))
     passed = aggregate.passed(prod.renamed({"sensor_id": ("sensor_id",)}), prod)
     assert str(passed) == "{sensor_id = 1, window_end <= 240}" and not passed.lost

@@ -20,7 +20,7 @@ from millstream.algebra.values import HINT
 from millstream.control.job.base import Job, Result
 from millstream.control.job.explaining import explained
 from millstream.control.job.local_state import LocalState
-from millstream.errors import InputError, OptionError
+from millstream.errors import InputError, OptionError, fresh
 from millstream.physical.shard import durable
 from millstream.physical.shard.batch import Given, Made, Status, brief_status, full_status, run_batch
 from millstream.physical.shard.durable import DurableShard
@@ -207,7 +207,7 @@ class LocalJob(Job):
 
     def check(self) -> None:
         if self._failure is not None:
-            raise self._failure
+            raise fresh(self._failure)
 
     def places(self) -> dict[str, Any]:
         made: dict[str, Any] = json.loads(self._offset["streams"])

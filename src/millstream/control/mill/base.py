@@ -48,7 +48,7 @@ from millstream.control.mill.timekeeper import Timekeeper
 from millstream.control.mill.written import WrittenTables
 from millstream.control.observe.capacity import Capacities
 from millstream.control.observe.stream_progress import counts_of, read_counts
-from millstream.errors import BindError, did_you_mean
+from millstream.errors import BindError, PatternError, did_you_mean
 from millstream.ingest.source import StreamSource
 from millstream.lang import ast, parse
 from millstream.lang.names import free_name
@@ -330,20 +330,20 @@ class Mill(Registration):
         for query in {part.started.whole: None for part in self.placement(name).parts}:
             self.placements.append(Send(self.name, PunctuationRequest(), query), self.job(name))
 
-    def feedback(self, name: str, text: str | Feedback) -> None:
+    def feedback(self, name: str, text: str | Feedback) -> list[PatternError]:
         """Send feedback to the top of a query: a pattern over its columns, after ~ if matching rows are not wanted,
-        after ? if they are wanted first, after ! if now. It takes effect with the next batch."""
+        after ? if they are wanted first, after ! if now. It takes effect with the next batch. Return warnings."""
         self.batch()
-        send_feedback(self, self.query(name).name, text)
+        return send_feedback(self, self.query(name).name, text)
 
-    def prod(self, name: str, text: str = "{}") -> None:
+    def prod(self, name: str, text: str = "{}") -> list[PatternError]:
         """Ask a query for its results so far, by a pattern over its windows and groups, or all queries that read a
-        stream, by one over the columns of the stream. It takes effect with the next batch."""
+        stream, by one over the columns of the stream. It takes effect with the next batch. Return warnings."""
         if name not in self.queries and name in self.feeds.sources:
             prod_stream(self, name, text)
-            return
+            return []
         self.batch()
-        send_prod(self, self.query(name).name, text)
+        return send_prod(self, self.query(name).name, text)
 
     def counts(self, stream: str) -> dict[str, int]:
         """Numbers of accepted, late and bad rows of a stream (0 before a query has read it), or of a table."""

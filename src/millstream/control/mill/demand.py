@@ -24,28 +24,29 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("millstream")
 
 
-def send_prod(mill: Mill, name: str, prod: str | Pattern) -> None:
-    """Send a prod to a query; raise PatternError if the query gives no early answers."""
-    plan = mill.query(name).plan
-    asked = asked_of(plan, prod, f"query '{name}'")
-    warned, pattern = mill.prodders.warned, parse_prod(prod, plan.schema) if isinstance(prod, str) else prod
-    for column in unanswered(plan, pattern):
-        if (name, column) not in warned:
-            warned.add((name, column))
-            LOG.warning("%s", _refusal(name, column))
-    if asked is None:
-        return
-    mill.placement(name)  # or its error
-    mill.prodders.send(name, asked)
-    mill.take_effect()
+def send_prod(mill: Mill, name: str, prod: str | Pattern) -> list[PatternError]:
+    """Send a prod to a query, and return the warnings about it; raise PatternError if the query gives no early
+    answers."""
+    asked, warnings = asked_of(mill, mill.query(name).plan, prod, f"query '{name}'")
+    if asked is not None:
+        mill.placement(name)  # or its error
+        mill.prodders.send(name, asked)
+        mill.take_effect()
+    return warnings
 
 
-def asked_of(plan: Plan, prod: str | Pattern, what: str) -> Pattern | None:
-    """What a prod of a query asks of the output of its topmost aggregate; None: nothing, since a computed column is
-    neither a window nor a group. Raise PatternError if the query, named `what` in messages, gives no early answers."""
-    pattern = parse_prod(prod, plan.schema) if isinstance(prod, str) else prod
+def asked_of(mill: Mill, plan: Plan, prod: str | Pattern, what: str) -> tuple[Pattern | None, list[PatternError]]:
+    """What a prod of a query asks of the output of its topmost aggregate (None: nothing, since a computed column is
+    neither a window nor a group), and a warning for each column that makes it vain, which is logged once. Raise
+    PatternError if the query, named `what` in messages, gives no early answers."""
+    pattern, warned = parse_prod(prod, plan.schema) if isinstance(prod, str) else prod, mill.prodders.warned
     _check(what, plan)
-    return asked_of_topmost(plan, pattern)
+    warnings = [_vain(what, column) for column in unanswered(plan, pattern)]
+    for warning in warnings:
+        if warning.message not in warned:
+            warned.add(warning.message)
+            LOG.warning("%s", warning)
+    return asked_of_topmost(plan, pattern), warnings
 
 
 def unanswered(plan: Plan, pattern: Pattern) -> list[str]:
@@ -58,8 +59,8 @@ def unanswered(plan: Plan, pattern: Pattern) -> list[str]:
     return found
 
 
-def _refusal(name: str, column: str) -> PatternError:
-    message = f"a prod of query '{name}' has no answer: column '{column}' is neither a window nor a group"
+def _vain(what: str, column: str) -> PatternError:
+    message = f"a prod of {what} has no answer: column '{column}' is neither a window nor a group"
     return PatternError("M4018", message, hint="ask for windows and groups, such as {window_end = 10}; {} is all")
 
 

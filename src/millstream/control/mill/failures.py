@@ -18,7 +18,7 @@ from millstream.amounts import amount
 from millstream.control.mill.parking import Parking, Resumption, head_of
 from millstream.control.mill.readings import readable
 from millstream.control.observe.stream_progress import read_counts
-from millstream.errors import MillstreamError, advice
+from millstream.errors import MillstreamError, advice, fresh
 from millstream.lang.spelling import spelled
 from millstream.logical.written import touched
 from millstream.physical.failure.transport import as_text, read_error
@@ -198,12 +198,12 @@ class Failures:
             for failure in failures.values():
                 if told or not failure.told:
                     failure.told = True
-                    raise failure.error
+                    raise fresh(failure.error)
 
     def raise_of(self, name: str) -> None:
         """Raise the error of a query, if it has failed."""
         if (failure := self._mill.query(name).failure) is not None:
-            raise failure.error
+            raise fresh(failure.error)
 
     def lines(self) -> list[str]:
         """A line on each failed query, and on each query whose sink fails."""

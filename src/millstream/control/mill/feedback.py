@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
 
 
-def send_feedback(mill: Mill, name: str, text: str | Feedback) -> None:
-    """Send feedback to all parts of a query that it concerns."""
+def send_feedback(mill: Mill, name: str, text: str | Feedback) -> list[PatternError]:
+    """Send feedback to all parts of a query that it concerns, and return the warnings about it."""
     if isinstance(mill.query(name).plan, TableWrite):
         raise PatternError("M4013", f"query '{name}' writes a table, and emits no rows")
     message = parse_feedback(text, mill.schema(name)) if isinstance(text, str) else text
     if message.intent is Intent.DEMANDED:
-        send_prod(mill, name, message.pattern)
-        return
+        return send_prod(mill, name, message.pattern)
     placement = mill.placement(name)
     readers: dict[str, int] = {}
     for other in mill.placements.of.values():
@@ -47,6 +46,7 @@ def send_feedback(mill: Mill, name: str, text: str | Feedback) -> None:
     mill.query(name).hear(message)
     mill.journal.note("feedback", (name, message))
     mill.take_effect()
+    return []
 
 
 def _sent_by(mill: Mill, query: str, plan: Plan, pattern: Pattern) -> dict[str, Pattern]:

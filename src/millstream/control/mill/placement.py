@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
@@ -186,14 +187,17 @@ class Placements:
         """The streams that queries read."""
         return {name for placement in [*self.of.values()] for part in placement.parts for name in part.reads}
 
-    def requested(self) -> set[str]:
-        """The streams of the catalog whose time an operator, in any stage, waits for."""
+    def requested(self, waiting: Collection[str] | None = None) -> set[str]:
+        """The streams of the catalog whose time an operator, in any stage, waits for. `waiting`: one of these
+        operators."""
         streams: set[str] = set()
         for (job, *_), group in [*self.groups.items()]:
             times: dict[str, int] = {}
             lags: dict[str, list[Lag]] = {}
             for status in filter(None, map(job.heard.get, group.labels)):
                 for operator, (time, levels) in status.demands.items():
+                    if waiting is not None and operator not in waiting:
+                        continue
                     times[operator] = min(time, times.get(operator, time))
                     lags.setdefault(operator, []).append(self._across(job, levels))
             for operator, time in times.items():

@@ -39,8 +39,8 @@ class Prodders:
     def __init__(self, mill: Mill) -> None:
         self._mill = mill
         self._ticked = mill.clock.now()
-        self.warned: set[tuple[str, str]] = set()
-        """Queries, each with a column that prods of it restrict in vain."""
+        self.warned: set[str] = set()
+        """The warnings about prods that have been logged."""
 
     def _running(self) -> Iterator[tuple[RunningQuery, Prodder]]:
         placed = self._mill.placements.of

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from millstream.control.mill.running_query import RunningQuery
 
 COLUMNS = ("operator", "shard", "rows in", "rows out", "punct in", "punct out", "state rows", "state", "steps", "time")
+ENDS = ("source", "sink")
 PACE = "Pace"
 """The kind of operator that drops tuples which are too late."""
 UNITS = ("B", "kB", "MB", "GB")
@@ -57,6 +58,7 @@ class Progress:
     | `rows_per_second` | rows of all streams that the job took, over the last ten seconds or three batches |
     | `rows_out` | rows that the sink has taken, or that were kept for the program, since the job was opened |
     | `punctuations` | punctuations emitted by the query's shards; each shard counts its own |
+    | `waiting`, `awaited` | tuples that wait at operators for time to pass, and the streams whose time it is |
     | `state_rows`, `state_bytes` | state of the query's operators, including those shared with other queries |
     | `state_bytes_written` | bytes that the query's shards wrote in the last batch, for all queries in them |
     | `behind` | rows known to wait in the streams of the query; None: unknown for all of them |
@@ -94,6 +96,8 @@ class Progress:
     finished: bool = False
     accuracy: Accuracy = field(default_factory=Accuracy)
     lead: float | None = None
+    waiting: int = 0
+    awaited: tuple[str, ...] = ()
 
     @property
     def paced(self) -> int:
@@ -118,6 +122,14 @@ class Progress:
     def __str__(self) -> str:
         return "\n".join([*self._heading(), "", *_table([COLUMNS, *map(_cells, self.operators)])])
 
+    def _rows_held(self) -> str:
+        rows = amount(self.state_rows, "row")
+        if not self.waiting:
+            return rows
+        waiting = f"{rows}, {self.waiting:,} more" if self.state_rows else amount(self.waiting, "row")
+        verb = "waits" if self.waiting == 1 else "wait"
+        return f"{waiting} {verb} for the time of {' and '.join(self.awaited) or 'another stream'}"
+
     def _bound(self) -> str:
         most = self.bounds
         size = "" if most.bytes is None else f" ({size_text(most.bytes)})"
@@ -135,7 +147,7 @@ class Progress:
         counts = f"{self.rows_in:,} in, {self.rows_out:,} out{lost}, {self.punctuations:,} punctuations"
         yield f"rows   {counts}{behind}{lag}"
         held, written = size_text(self.state_bytes), size_text(self.state_bytes_written)
-        yield f"state  {amount(self.state_rows, 'row')}, {held}, {written} written{self._bound()}"
+        yield f"state  {self._rows_held()}, {held}, {written} written{self._bound()}"
         guards = list(dict.fromkeys(guard for o in self.operators for guard in o.reading.guards))
         if guards:
             dropped = sum(operator.reading.disclaimed for operator in self.operators)
@@ -187,6 +199,7 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
     )
     last, held = job.last, sum(status.state.get(part.name, 0) for part, _, status in reports)
     size = sum(operator.state_bytes for operator in operators)
+    waits = [operator for operator in operators if operator.reading.buffered and operator.reading.kind not in ENDS]
     return Progress(
         query=query.name,
         batch=last.batch,
@@ -210,6 +223,8 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         finished=query.finished is not None,
         accuracy=sum((status.accuracies.get(name, Accuracy()) for status in statuses), Accuracy()),
         lead=_lead(query),
+        waiting=sum(operator.reading.buffered for operator in waits),
+        awaited=tuple(sorted(mill.placements.requested({operator.name for operator in waits}))) if waits else (),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from millstream.amounts import amount
 from millstream.control.observe.losses import losses
-from millstream.control.observe.progress import Progress, progress_of
+from millstream.control.observe.progress import ENDS, Progress, progress_of
 from millstream.errors import MillstreamError
 from millstream.ingest.losses import Losses
 from millstream.logical.catalog import BAD, LATE
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 CONDITIONS = ("Pipeline", "Select")
 GROUPS = ("WindowAggregate", "PaneAggregate")
-ENDS = ("source", "sink")
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from millstream.control.job.explaining import explained
 from millstream.control.spark.dataframe_source import has_read_dataframes, packed, routes_of
 from millstream.control.spark.launcher import launched
 from millstream.control.spark.session import QUERY_SETTINGS
-from millstream.errors import OptionError
+from millstream.errors import OptionError, fresh
 from millstream.logical.references import references
 from millstream.physical.shard.batch import Status
 from millstream.physical.shard.durable import SegmentFiles
@@ -201,7 +201,7 @@ class SparkJob(Job):
 
     def check(self) -> None:
         if self._failure is not None:
-            raise self._failure
+            raise fresh(self._failure)
         if self._lifecycle.acquire(blocking=False):  # unless it is being restarted
             try:
                 if self._query is not None and not self._query.isActive:

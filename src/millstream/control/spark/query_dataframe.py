@@ -80,7 +80,7 @@ class FrameJob:
 
     def prod(self, text: str) -> None:
         """Ask for the results so far, with the next batch."""
-        asked = asked_of(self._plan, text, "the query")
+        asked, _ = asked_of(self._mill, self._plan, text, "the query")
         if asked is not None:
             prod = query_prod(asked, NAME)
             self.job.append(Feed(NAME, self._mill.clock.now(), tuple((stream, prod) for stream in self._streams)))

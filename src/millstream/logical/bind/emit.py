@@ -10,6 +10,7 @@ from millstream.algebra.qualities import PAIR
 from millstream.algebra.schedule import Schedule, lead_of
 from millstream.algebra.steering import Steering
 from millstream.algebra.types import Type
+from millstream.algebra.window import WINDOW_END, WINDOW_START
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 from millstream.logical.assessing import assessed, compared
@@ -124,6 +125,9 @@ def check_stream(clause: ast.Emit, plan: Plan, catalog: Catalog) -> None:
         hint = "another stream, EMIT EARLY EVERY 10 SECONDS, or a prod among the tuples of the stream"
     else:
         for given in catalog.stream(clause.prodder).schema:
+            if given.name in (WINDOW_START, WINDOW_END) and given.name not in plan.schema:
+                message = f"'{given.name}' is a column of '{clause.prodder}', and not in the select list of the query"
+                hint = f"add {given.name} to the select list"
             wanted = plan.schema.type_of(given.name) if given.name in plan.schema else given.type
             if given.type is not wanted and not (given.type.is_numeric and wanted.is_numeric):
                 message = f"'{given.name}' is {given.type.value} in '{clause.prodder}' and {wanted.value} in the query"

@@ -14,7 +14,7 @@ from millstream.errors import BindError, MillstreamError, OptionError, did_you_m
 from millstream.lang import ast
 from millstream.logical.bind.columns import check_types, known_columns
 from millstream.logical.bind.references import bind_references
-from millstream.logical.bind.scope import CURRENT_TIME, PSEUDO_COLUMNS
+from millstream.logical.bind.scope import CURRENT_TIME
 from millstream.logical.catalog import Catalog, Closes, StreamDefinition, TableDefinition
 from millstream.logical.windows import units
 
@@ -96,7 +96,7 @@ def _attributes(columns: Iterable[ast.ColumnDefinition]) -> tuple[Attribute, ...
         with column.placing():
             if column.name in found:
                 raise BindError("M2015", f"column '{column.name}' appears twice")
-            if column.name.startswith("__") or column.name in PSEUDO_COLUMNS:
+            if column.name.startswith("__"):
                 raise BindError("M2015", f"'{column.name}' is a reserved name")
             with column.type_name.placing():
                 type_ = type_named(column.type_name.name)

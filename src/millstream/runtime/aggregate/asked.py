@@ -4,13 +4,14 @@
 |---|---|
 | time `< v` or `<= v` | windows that end by v, rounded down to a slide |
 | time `= v` | the window that ends at v, rounded down |
-| values of a group | these groups |
+| values of a group, or of ends or starts of windows below that are one | these groups |
 | time, without windows | all groups if an aggregate below has windows, otherwise nothing |
 | anything else | nothing |
 | nothing | all open windows and groups |
 
 Behind the aggregate time is the end of a window, and a bound on it is not rounded: windows above have a slide of their
-own. A prod of one query speaks of the output of its topmost aggregate; aggregates below answer for everything.
+own. Groups that are ends or starts of its windows get it rounded. A prod of one query speaks of the output of its
+topmost aggregate; aggregates below answer for everything.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.early import Asked, Prod, as_integer, ends_asked, mapped
-from millstream.algebra.punctuation.restriction import Form, Restriction, below
+from millstream.algebra.punctuation.restriction import ANY, Form, Restriction, below
+from millstream.algebra.window import WINDOW_START
 from millstream.runtime.aggregate.bucket import integers
 from millstream.runtime.aggregate.state import GroupState, Wanted
 from millstream.runtime.operator.frames import where
@@ -47,44 +49,41 @@ class AskedGroups:
         conditions: list[pl.Expr] = []
         ends: list[Wanted] = []
         for asked in prod.asked:
-            group = next((name for name in asked.names if name in state.group), None)
+            found = asked.of(state.group)
             if state.end is not None and self._bounds(asked):
                 ends.append(_ends_within(self._ends(asked), state.end))
-            elif group is None and asked.windowed and state.end is None:
-                continue
-            elif group is None:
+            elif found is not None:
+                column = pl.col(found[0])
+                conditions.append(found[1].expression(column.cast(pl.Int64) if asked.time else column))
+            elif not asked.windowed or state.end is not None:
                 return None
-            elif asked.time:
-                conditions.append(asked.restriction.expression(pl.col(group).cast(pl.Int64)))
-            else:
-                conditions.append(asked.restriction.expression(pl.col(group)))
         return _in_turn([*ends, *([_filter(conditions)] if conditions else [])])
 
     def _bounds(self, asked: Asked) -> bool:
         """Return whether it asks for windows: by the stream's time, or by the attribute that they are over."""
-        return asked.time if self._state.windowing is None else self._state.windowing in asked.names
+        ends = (name for name, _, back in asked.windows if not back)
+        return asked.time if self._state.windowing is None else self._state.windowing in (*asked.names, *ends)
 
     def _ends(self, asked: Asked) -> Restriction:
-        """The ends of windows that it asks for. For one window of the aggregate above all windows before its end are
+        """The ends of windows that it asks for. For windows of the aggregate above all windows before their ends are
         asked for: their results count there."""
         wanted = _as_integers(asked)
-        if self.inner and wanted.form is Form.ONE_OF and wanted.values:
-            wanted = below(max(wanted.values), closed=True)
+        if self.inner and not wanted.is_empty:
+            last = max(wanted.values, default=wanted.hi)
+            wanted = ANY if last is None else below(last, closed=True)
         return ends_asked(wanted, self._state.slide)
 
     def passed(self, prod: Prod, arrived: Prod) -> Prod:
         """Return the prod to pass on: `prod` has the names of group columns; what `arrived` asks of windows is asked of
         their ends."""
-        if self._state.end is None:
+        end, slide, range_ = self._state.end, self._state.slide, self._state.range
+        if end is None:
             return prod
+        windows = (end, slide, 0), (WINDOW_START, slide, range_)
         asked: list[Asked] = []
         for before, after in zip(arrived.asked, prod.asked, strict=True):
             bounds = self._bounds(before)
-            names = (*after.names, *([self._state.end] if bounds else []))
-            if bounds:
-                ends = ends_asked(_as_integers(before), 1)
-                after = replace(after, names=names, restriction=ends, time=True, windowed=True)
-            asked.append(after)
+            asked.append(Asked((), _as_integers(before), True, True, windows) if bounds else after)
         lost = arrived.lost or any(not each.names and not each.time for each in asked)
         return replace(prod, asked=tuple(asked), lost=lost)
 

@@ -80,9 +80,9 @@ class Port:
         return self.buffer.entries[self.at] if self.at != self.buffer.tail else None
 
     def size(self) -> int:
-        """Return the number of tuples that wait for this reader; a punctuation batch counts as one."""
+        """Return the number of tuples that wait for this reader."""
         entries = self.buffer.entries
-        waiting = sum(entries[at].weight for at in range(self.at, self.buffer.tail)) - self.offset
+        waiting = sum(entries[at].rows for at in range(self.at, self.buffer.tail)) - self.offset
         return waiting + (self.reorder.rows if self.reorder is not None else 0)
 
     def raise_to(self, value: int) -> None:

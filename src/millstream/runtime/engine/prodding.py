@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -114,8 +115,10 @@ def _united(copies: Sequence[Prod]) -> Prod:
         return first
     asked: list[Asked] = []
     for place, each in enumerate(first.asked):
-        names = dict.fromkeys(name for copy in copies for name in copy.asked[place].names)
-        asked.append(replace(each, names=tuple(names)))
+        same = [copy.asked[place] for copy in copies]
+        names, windows = (dict.fromkeys(chain(*part)) for part in ((s.names for s in same), (s.windows for s in same)))
+        windowed = any(one.windowed for one in same)
+        asked.append(replace(each, names=tuple(names), windows=tuple(windows), windowed=windowed))
     return replace(first, asked=tuple(asked), lost=all(copy.lost for copy in copies))
 
 

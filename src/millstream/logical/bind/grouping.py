@@ -215,9 +215,9 @@ class AggregateBinder:
         source = self.input
         if self.computed:
             computed = tuple((name, expression) for expression, name in self.computed.items())
-            groups = tuple(item for item in computed if isinstance(item[1], Column) and item[1].name in PSEUDO_COLUMNS)
-            rest = tuple(item for item in computed if item not in groups)
-            source = Project(source, groups + copies(source.schema) + rest)  # punctuation restricts the first of a name
+            own = tuple(item for item in computed if isinstance(item[1], Column) and item[1].name in PSEUDO_COLUMNS)
+            rest = tuple(item for item in computed if item not in own)
+            source = Project(source, own + copies(source.schema) + rest)  # punctuation restricts the first of a name
         groups = tuple(name for _, name in self.groups)
         window, calls = self.window, tuple(self.calls.values())
         made = WindowAggregate(source, window.range, window.slide, groups, calls, window.attribute)

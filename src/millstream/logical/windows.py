@@ -7,7 +7,7 @@ own unit, and one second is one unit.
 from __future__ import annotations
 
 from millstream.algebra.types import MICROS
-from millstream.algebra.window import UNBOUNDED, Window
+from millstream.algebra.window import MOST_WINDOWS, UNBOUNDED, Window, windows_of_a_tuple
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 
@@ -50,7 +50,21 @@ def aggregate_window(window: ast.WindowClause, unit: int) -> tuple[int, int] | N
         return None
     check_units(window)
     range_ = units(window.range, unit, "RANGE")
-    return range_, range_ if window.slide is None else units(window.slide, unit, "SLIDE")
+    if window.slide is None:
+        return range_, range_
+    slide = units(window.slide, unit, "SLIDE")
+    found = windows_of_a_tuple(range_, slide)
+    if found > MOST_WINDOWS:
+        message = f"a tuple would be in {found:,} windows, with a result row in each; the most is {MOST_WINDOWS:,}"
+        shortest = spelled(_rounded_up(-(-range_ // MOST_WINDOWS), unit), unit)
+        hint = f"SLIDE {shortest} or longer; OVER (RANGE {spelled(range_, unit)} PRECEDING) has one a tuple"
+        raise PlanError("M3041", message, hint=hint, **window.slide.place)
+    return range_, slide
+
+
+def _rounded_up(length: int, unit: int) -> int:
+    """Return a length of time of whole seconds if it is longer than one."""
+    return -(-length // unit) * unit if length > unit else length
 
 
 def join_window(window: ast.WindowClause | None, unit: int) -> Window:

@@ -4,7 +4,8 @@
                                                      └─ PaneAggregate [PANE 20] SUM(v)
 
 The length of a pane is the greatest common divisor of range and slide, so every window is a whole number of panes. Only
-mergeable aggregates can be computed from panes.
+mergeable aggregates can be computed from panes. Where a tuple is in very many windows, the aggregate holds panes itself
+(`held_in_panes`), and one level suffices.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _paned(context: Context, plan: Plan) -> Plan:
         return plan
     pane = gcd(plan.range, plan.slide)
     mergeable = all(call.mergeable for call in plan.aggregates)
-    if plan.range <= plan.slide or plan.range // pane > MOST_PANES or not mergeable:
+    if plan.range <= plan.slide or plan.range // pane > MOST_PANES or not mergeable or plan.in_panes:
         return plan
     # An open pane has tuples that an early answer must count. It may hand them over for good, unless an operator below
     # adds rows to a prod that come again later: early rows of an aggregate, tuples that wait in a union or join.

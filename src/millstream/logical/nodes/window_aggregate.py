@@ -8,10 +8,18 @@ from typing import Any
 
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.early import FINALITY
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import Restriction
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
-from millstream.algebra.window import MOST_PANES, PANE_END, WINDOW_END, WINDOW_START
+from millstream.algebra.window import (
+    MOST_PANES,
+    PANE_END,
+    WINDOW_END,
+    WINDOW_START,
+    held_in_panes,
+    windows_of_a_tuple,
+)
 from millstream.algebra.window_patterns import panes_of
 from millstream.logical.contract.offers import Offers, Time
 from millstream.logical.contract.state_parts import StatePart
@@ -76,8 +84,13 @@ class WindowAggregate(Grouped):
         )
 
     @property
+    def in_panes(self) -> bool:
+        """True if it holds panes and makes windows of them when they close."""
+        return self.range is not None and not self.over_panes and held_in_panes(self.range, self.slide or self.range)
+
+    @property
     def held(self) -> str:
-        return "groups" if self.range is None else "windows"
+        return "groups" if self.range is None else "panes" if self.in_panes else "windows"
 
     @property
     def end(self) -> str | None:
@@ -88,7 +101,7 @@ class WindowAggregate(Grouped):
         if self.range is None or not self.timed:
             return None, 1
         slide = self.slide or self.range
-        return self.range + slide, -(-self.range // slide)
+        return self.range + slide, windows_of_a_tuple(self.range, slide)
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -114,7 +127,8 @@ class WindowAggregate(Grouped):
             window = f" [{lengths}{self._over()}]"
         early = " finality" if self.finality else ""
         early += " early" if self.early and not (self.finality and self.early == "top") else ""
-        return f"WindowAggregate{window}{self._calls()}{' over panes' if self.over_panes else ''}{early}"
+        panes = " over panes" if self.over_panes else " in panes" if self.in_panes else ""
+        return f"WindowAggregate{window}{self._calls()}{panes}{early}"
 
     def push(self, conditions: Conditions) -> Pushed:
         groups = set() if self.over_panes else {*self.group}
@@ -125,6 +139,9 @@ class WindowAggregate(Grouped):
         if self.over_panes and name == WINDOW_END and self.range is not None and self.slide is not None:
             return PANE_END, panes_of(restriction, self.range, self.slide)
         return Grouped.tuples_of(self, name, restriction)
+
+    def watched(self, pattern: Pattern) -> Pattern | None:
+        return None if self.in_panes else Grouped.watched(self, pattern)
 
     @property
     def spans(self) -> tuple[int, int] | None:

@@ -33,10 +33,11 @@ from millstream.runtime.aggregate.asked import AskedGroups
 from millstream.runtime.aggregate.bucket import close_windows, closed_end, drop_idle_bounds, integers
 from millstream.runtime.aggregate.doomed import Doomed
 from millstream.runtime.aggregate.finishing import Column, Finishing, Moved
+from millstream.runtime.aggregate.paned_state import PanedState
 from millstream.runtime.aggregate.state import GroupState
 from millstream.runtime.aggregate.stretches import Stretches
 from millstream.runtime.operator.contract import Input, Operator, Output
-from millstream.runtime.operator.frames import in_order, where
+from millstream.runtime.operator.frames import in_order, pick, stack, take, where
 from millstream.runtime.state.table import StateTable
 
 INDEX = "__index"
@@ -51,7 +52,8 @@ class GroupedAggregate(Operator):
     def __init__(
         self, schema: Schema, state: GroupState, columns: Sequence[Column], calls: Sequence[AggregateCall] = ()
     ) -> None:
-        self._doomed = Doomed({name: state.table.schema[name] for name in state.keys}, calls)
+        watchable = [] if state.in_panes else state.keys
+        self._doomed = Doomed({name: state.table.schema[name] for name in watchable}, calls)
         self.schema, self._following = schema, state.closing
         self.timed = state.timed or bool(state.closing)
         self._state, self._slide, self._time = state, state.slide, state.closed_by
@@ -103,18 +105,24 @@ class GroupedAggregate(Operator):
         rows, exceeding = None, None
         if len(new) or len(timely) or end > self._closed:
             # First, since the step's punctuations follow its tuples.
-            partials = self._drain(end if self._state.timed and others is None else None)
+            partials, held = self._drain(end if self._state.timed and others is None else None), self._state
+            made = None
+            if isinstance(held, PanedState):
+                made = self._windows(held, partials, new if others is not None else NONE, timely, end)
             if others is not None:
                 self._emitted = others
                 new = others.add(new)
             self._reached, self._closed = reached, max(self._closed, end)
-            rows, exceeding = self._close(partials, new, timely, others is not None)
+            if made is None:
+                rows, exceeding = self._close(partials, new, timely, others is not None)
+            else:
+                rows, exceeding = self._arranged(*made, new, timely)
             self.purge_shed(new, timely)
         elif self._state.full:
             self._fold()
         progress = self._progress()
-        made = self.closed(new).with_progress(progress)
-        return Output(rows, made or None, abandoned=self._doomed.take_found(), exceeding=exceeding)
+        closed = self.closed(new).with_progress(progress)
+        return Output(rows, closed or None, abandoned=self._doomed.take_found(), exceeding=exceeding)
 
     def _doom(self) -> None:
         """Purge the groups that are doomed."""
@@ -183,16 +191,20 @@ class GroupedAggregate(Operator):
         """Return the partial results without those of closed groups."""
         if not partials.height:
             return partials
-        late = self._ended(partials)
-        if self._emitted is not None:
-            late = late | self._emitted.match(partials)
+        late = self._state.gone(partials, self._ended, None if self._emitted is None else self._emitted.match)
         return self._doomed.without(where(partials, ~late) if late.any() else partials)
 
-    def _ended(self, frame: pl.DataFrame) -> pl.Series:
-        """Return a mask of the groups whose windows end by the last closed end."""
-        if self._state.end is None or self._closed in (NEVER, FOREVER):
-            return pl.repeat(self._closed == FOREVER, frame.height, dtype=pl.Boolean, eager=True)
-        return pl.Series(integers(frame.get_column(self._state.end)) <= self._closed)
+    def _ended(self, frame: pl.DataFrame, by: int | None = None) -> pl.Series:
+        """Return a mask of the groups whose windows end by the last closed end, or another one."""
+        last = self._closed if by is None else by
+        if self._state.end is None or last in (NEVER, FOREVER):
+            return pl.repeat(last == FOREVER, frame.height, dtype=pl.Boolean, eager=True)
+        return pl.Series(integers(frame.get_column(self._state.end)) <= last)
+
+    def _is_open(self, frame: pl.DataFrame) -> pl.Series:
+        """Return a mask of the windows and groups that are open."""
+        closed = self._ended(frame)
+        return ~(closed if self._emitted is None else closed | self._emitted.match(frame))
 
     def _close(
         self, partials: pl.DataFrame, punctuations: Punctuations, timely: Punctuations, by_group: bool
@@ -221,15 +233,62 @@ class GroupedAggregate(Operator):
             groups = in_order(groups, order)
         return self.finished(groups), self.check(groups)
 
+    def _windows(
+        self, state: PanedState, panes: pl.DataFrame, punctuations: Punctuations, timely: Punctuations, end: int
+    ) -> tuple[list[pl.DataFrame], list[pl.DataFrame | None]]:
+        """Hold these panes; return the rows of the windows that this step closes, some windows at a time, and those
+        that do not fit (`check`)."""
+        state.append(panes)
+        last = max(self._closed, end)
+
+        def closes(keys: pl.DataFrame) -> pl.Series:
+            found = self._ended(keys, last)
+            for each in (punctuations, timely):
+                found = found | each.match(keys) if len(each) else found
+            return found & self._is_open(keys)
+
+        until = last if not len(timely) else FOREVER
+        found = state.windows(state.table.frame(), closes, self._closed, state.last_closed(punctuations, until))
+        made = [(self.finished(groups), self.check(groups)) for groups in found]
+        return [rows for rows, _ in made], [exceeding for _, exceeding in made]
+
+    def _arranged(
+        self,
+        pages: list[pl.DataFrame],
+        checks: list[pl.DataFrame | None],
+        punctuations: Punctuations,
+        timely: Punctuations,
+    ) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+        """Purge the panes that no open window has; return rows and checks in the order in which windows close."""
+        held = self._state.table.frame()
+        gone = self._state.gone(held, self._ended, None if self._emitted is None else self._emitted.match)
+        self._state.table.keep(~(gone | timely.match(held) if len(timely) else gone))
+        if not pages:
+            return None, None
+        rows, exceeding = stack(pages), None
+        if any(check is not None for check in checks):
+            filled = [
+                pl.DataFrame({INDEX: pl.repeat(None, page.height, eager=True)}) if check is None else check
+                for page, check in zip(pages, checks, strict=True)
+            ]
+            exceeding = pl.concat(filled, how="diagonal_relaxed").drop(INDEX, strict=False)
+        if self._emitted is not None and len(punctuations) > 1:
+            first = punctuations.first_match(rows).fill_null(len(punctuations)).alias(INDEX)
+            keys = pick(rows, self._state.keys).hstack([first]).with_row_index("__row")
+            order = keys.sort([INDEX, *self._state.keys], nulls_last=True).get_column("__row").to_numpy()
+            rows, exceeding = take(rows, order), None if exceeding is None else take(exceeding, order)
+        return rows, exceeding
+
     @property
     def idle_waiting_prone(self) -> bool:
         # Even where time closes nothing, it must not overtake the results held back: their timestamps are old.
         return True
 
     def disclaim(self, pattern: Pattern, omitted: Sequence[Pattern | None]) -> None:  # noqa: ARG002
-        if pattern.attributes <= {*self._state.keys}:
+        held = self._state.of_held(pattern) if pattern.attributes <= {*self._state.keys} else None
+        if held is not None:
             self._fold()
-            self._state.table.keep(~pattern.match(self._state.table.frame()))
+            self._state.table.keep(~held.match(self._state.table.frame()))
 
     def so_far(self, prod: Prod, rows: pl.DataFrame | None = None) -> pl.DataFrame | None:
         """Return the partial results of the open groups that a prod asks for, in the order of windows and groups; None
@@ -239,7 +298,10 @@ class GroupedAggregate(Operator):
             return None
         self._state.append(self._open(self._state.drain(distinct=False)), distinct=False)
         more = self._open(self._state.partials(rows)) if rows is not None and rows.height else None
-        found = self._state.so_far(wanted, more)
+        if self._state.in_panes:
+            found = self._state.so_far(lambda keys: wanted(where(keys, self._is_open(keys))), more)
+        else:
+            found = self._state.so_far(wanted, more)
         return in_order(found, self._state.keys) if self._state.keys else found
 
     def passed(self, prod: Prod, arrived: Prod) -> Prod:

@@ -18,6 +18,7 @@ import polars as pl
 
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.reduction import GREATEST, Reduction
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.punctuation.restriction import Restriction
 from millstream.algebra.schema import FOREVER, TS, Schema
@@ -34,6 +35,7 @@ FOLD_ROWS = 131_072
 """Pre-aggregate when more tuples than this wait."""
 PROD_ROWS = 4_096
 """Merge the table when the partial results that prods have made exceed this number."""
+Mask = Callable[[pl.DataFrame], pl.Series]
 Wanted = Callable[[pl.DataFrame], pl.DataFrame]
 """Returns some of the rows, by their group."""
 
@@ -43,6 +45,8 @@ class GroupState:
     the stream's time by default; with another one, or without windows, the state keeps the newest timestamp of every
     group. `panes` names the column of pane ends if the input consists of partial results of whole panes. With
     `partials` it consists of partial results of some tuples of a pane, stamped with a time in it."""
+
+    in_panes = False
 
     def __init__(
         self,
@@ -60,7 +64,7 @@ class GroupState:
         if attribute == schema.time:
             attribute = None
         self.end = end[0] if end else None
-        self.group, self.slide = group, slide
+        self.group, self.slide, self._slide = group, slide, slide
         self.timed = end is not None and attribute is None
         """True if time closes windows: they are over the stream's time."""
         offsets = {} if attribute or panes or not end else _offsets(schema, group)
@@ -124,8 +128,8 @@ class GroupState:
         if self._nullable is not None:
             known = page.get_column(self._nullable).is_not_null()
             page = page if known.all() else where(page, known)
-        if self.end is not None and self._range < self.slide and not self._merged_input:
-            page = page.filter(in_a_window(self._time, self._range, self.slide))
+        if self.end is not None and self._range < self._slide and not self._merged_input:
+            page = page.filter(in_a_window(self._time, self._range, self._slide))
         if page.height:
             self._pending.append(page)
             self._waiting += page.height
@@ -154,8 +158,8 @@ class GroupState:
             panes = put(frame, pl.Series(self.end, integers(frame.get_column(self._column))))
         else:
             panes = self._folds[0](frame)
-        partials = spread(panes, self.end, self._range, self.slide)
-        merges = self._merged_input or self._range != self.slide
+        partials = spread(panes, self.end, self._range, self._slide)
+        merges = self._merged_input or self._range != self._slide
         if merges and (not self._merged_input or not distinct):
             ends = panes.get_column(self.end)
             merges = ends.min() != ends.max()  # the windows of a single pane differ
@@ -206,6 +210,15 @@ class GroupState:
         """Return the partial results held, one row per group."""
         return self.table.frame() if self._distinct else self._merge(self.table.frame())
 
+    def gone(self, partials: pl.DataFrame, closed: Mask, others: Mask | None) -> pl.Series:
+        """Return a mask of the partial results that no open window has: windows that time has `closed`, and `others`
+        that punctuation has."""
+        return closed(partials) if others is None else closed(partials) | others(partials)
+
+    def of_held(self, pattern: Pattern) -> Pattern | None:
+        """Return a pattern of windows and groups as one of what is held; None if nothing of it is in these alone."""
+        return pattern
+
     def so_far(self, wanted: Wanted, more: pl.DataFrame | None = None) -> pl.DataFrame:
         """Return the partial results of some groups, and `more` of them that are not held, one row per group."""
         held = wanted(self.table.frame())
@@ -242,9 +255,9 @@ class GroupState:
     def first_end(self) -> int:
         """Return the lowest end of a window that holds a tuple."""
         ends = [int(integers(self.table.frame().get_column(self.end)).min())] if self.end and len(self.table) else []
-        pane = gcd(self._range, self.slide) if self._merged_input else 0
+        pane = gcd(self._range, self._slide) if self._merged_input else 0
         times = [int(integers(page.get_column(self._column)).min()) - pane for page in self._pending]
-        return min([*ends, *((time // self.slide + 1) * self.slide for time in times)], default=FOREVER)
+        return min([*ends, *((time // self._slide + 1) * self._slide for time in times)], default=FOREVER)
 
     def newest(self) -> int:
         """Return the timestamp of the group whose newest tuple is oldest."""

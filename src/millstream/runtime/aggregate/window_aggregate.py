@@ -43,11 +43,12 @@ from millstream.algebra.early import EARLY, FINAL, FINAL_SHED, FINALITY, Prod
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.shed import BETWEEN, Shed
-from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START
+from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START, held_in_panes
 from millstream.algebra.window_patterns import earlier
 from millstream.runtime.aggregate.finishing import Column, Finishing, Moved, result_of
 from millstream.runtime.aggregate.grouped import GroupedAggregate
 from millstream.runtime.aggregate.overflow import ResultCheck
+from millstream.runtime.aggregate.paned_state import PanedState
 from millstream.runtime.aggregate.shed_results import ShedResults, WindowEnds
 from millstream.runtime.aggregate.state import GroupState
 from millstream.runtime.operator.registry import carries_out
@@ -79,7 +80,8 @@ class WindowAggregate(GroupedAggregate):
         labels = [[pl.lit(label).alias(FINALITY)] if finality else [] for label in (FINAL, EARLY)]
         early_columns = [*columns, *labels[1]]
         columns += labels[0]
-        state = GroupState(
+        panes = range is not None and not over_panes and held_in_panes(range, slide or range)
+        state = (PanedState if panes else GroupState)(
             input_schema,
             group,
             aggregates,

@@ -228,6 +228,7 @@ class Grouped(Plan):
         bounds += [offer.origin for offer in source.templates if self._closed_by(offer)]
         if bounds:
             length, copies = self.lengths
+            copies = copies if self.held == "windows" else 1
             return (StatePart(self.held, tuple(dict.fromkeys(bounds)), length=length, copies=copies),)
         if self.end is None and finite(self.input.schema, self.group):
             bounds, most = ["groups that have finitely many values"], 3 ** len(self.group)

@@ -36,12 +36,10 @@ def rate(value: float) -> str:
 
 def _windows(finding: dict[str, Any]) -> str:
     heads = ["n", *finding["columns"][1:]]
-    rows = [[f"{row[0]:,}", *map(rate, row[1:])] for row in finding["rows"]]
-    growth = ", ".join(
-        f"{name.removeprefix('growth, ')} × {value:.2g}"
-        for name, value in finding["numbers"].items()
-        if name.startswith("growth")
-    )
+    grown = {name.removeprefix("growth, "): value for name, value in finding["numbers"].items() if "growth" in name}
+    last = 1 + len(grown)
+    rows = [[f"{row[0]:,}", *map(rate, row[1:last]), *(f"{x:.2f}" for x in row[last:])] for row in finding["rows"]]
+    growth = ", ".join(f"{name} × {value:.2g}" for name, value in grown.items())
     return f"{table(heads, rows)}\n\nCost of a tuple in the largest window, in the smallest = 1: {growth}."
 
 

@@ -129,7 +129,7 @@ def analytic_latency(strategy: str, n: int) -> float:
     return n + (Strategy.parse(strategy).k + 1) / 2
 
 
-def single_bursts(strategy: str, n: int, bursts: int, cost: int) -> float:
+def single_bursts(strategy: str, n: int, bursts: int, cost: int) -> float | None:
     """Bursts of n latent tuples, one at a time; every tuple passes the selection."""
     simulation = Simulation("none", strategy, cost=cost)
     rng = np.random.default_rng(0)

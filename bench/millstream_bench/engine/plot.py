@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from millstream_bench.engine.experiment import Experiment
+from millstream_bench.engine.transport import PUBLISHED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,8 +44,10 @@ def _picture(experiment: Experiment, draw: Any, panels: int, path: Path) -> Path
     return path
 
 
-def _short(value: float, digits: int = 3) -> str:
+def _short(value: float | None, digits: int = 3) -> str:
     """A number with `digits` significant digits, thousands grouped."""
+    if value is None:
+        return "no output"
     return f"{value:,.0f}" if value >= 100 else f"{value:.{digits}g}"
 
 
@@ -53,7 +56,8 @@ def _fig_14a(experiment: Experiment, axes: Axes) -> None:
     places = range(len(modes))
     for shift, strategy, colour in ((-0.2, "dfs", BLUE), (0.2, "bfs", ORANGE)):
         values = experiment.column("latency_ms", strategy=strategy)
-        bars = axes.bar([p + shift for p in places], values, 0.38, label=_STRATEGIES[strategy], color=colour)
+        heights = [value or 0 for value in values]
+        bars = axes.bar([p + shift for p in places], heights, 0.38, label=_STRATEGIES[strategy], color=colour)
         axes.bar_label(bars, [_short(value, 2) for value in values], fontsize=8, padding=2)
     expected = [(p, v) for p, v in zip(places, experiment.column("expected_ms", strategy="dfs"), strict=True) if v]
     axes.hlines(
@@ -111,6 +115,8 @@ def _fig_15(experiment: Experiment, all_modes: Axes, zoom: Axes) -> None:
     over = experiment.column("over_eqg_%", mode="punctuation")
     for count, value, percent in zip(counts, experiment.column("latency_ms", mode="punctuation"), over, strict=True):
         zoom.annotate(f"+{percent:.0f} %", (count, value), (0, 7), textcoords="offset points", ha="center", fontsize=8)
+    published = [value * (1 + PUBLISHED / 100) for value in experiment.column("latency_ms", mode="eqg")]
+    zoom.plot(counts, published, color=GREY, linestyle=":", label=f"published, of another graph: +{PUBLISHED} %")
     all_modes.set_yscale("log")
     all_modes.set_title("(a) all three", fontsize=10)
     all_modes.set_ylabel("mean latency, ms (log scale)")
@@ -145,7 +151,9 @@ def _policy_axis(experiment: Experiment, axes: Axes, column: str) -> None:
         ("latent", "latent time", {"color": "#9ae6b4", "linestyle": ":", "linewidth": 2, "zorder": 3}),
     ):
         (value,) = experiment.column(column, policy=policy)
-        if value > 0:
+        if value is None:
+            axes.plot([], [], label=f"{label}: no output", **style)
+        elif value > 0:
             axes.axhline(value, label=f"{label}: {_short(value)}", **style)
         else:
             axes.plot([], [], label=f"{label}: 0, below this scale", **style)

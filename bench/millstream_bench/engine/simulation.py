@@ -32,9 +32,9 @@ class Measured:
     steps: int = 0
 
     @property
-    def mean_latency(self) -> float:
-        """Mean latency in milliseconds; 0 without output."""
-        return float(np.mean(self.latencies)) / 1000 if self.latencies else 0.0
+    def mean_latency(self) -> float | None:
+        """Mean latency in milliseconds; None without output."""
+        return float(np.mean(self.latencies)) / 1000 if self.latencies else None
 
     @property
     def idle_share(self) -> float:

@@ -12,6 +12,8 @@ from millstream_bench.engine.workload import poisson, tuples
 
 RATES = (100.0, 20.0, 2.0)
 SLIDE = 5
+PUBLISHED = 14
+"""Per cent by which punctuation had the higher mean latency in the published experiment."""
 
 
 def transports(*, seconds: float, cost: int, seed: int, extra: tuple[int, ...]) -> Experiment:
@@ -35,13 +37,15 @@ def transports(*, seconds: float, cost: int, seed: int, extra: tuple[int, ...]) 
         runs = {mode: nested(mode, plain, seconds, cost, seed) for mode in ("none", "punctuation", "eqg")}
         least = runs["eqg"][1].mean_latency
         for mode, (count, measured) in runs.items():
-            over = 100 * (measured.mean_latency / least - 1) if mode == "punctuation" else None
-            row = (plain, count, mode, measured.mean_latency, over, measured.ets, measured.steps)
+            mean = measured.mean_latency
+            over = 100 * (mean / least - 1) if mode == "punctuation" and mean and least else None
+            row = (plain, count, mode, mean, over, measured.ets, measured.steps)
             result.rows.append(row)
     result.notes.append(
         "graph: S1, S2 → U1 → slide → U2 ← S3, a selection after each source, `extra` projections per edge"
     )
     result.notes.append("plain: operators that never wait, which the enhanced graph lets timestamps skip")
+    result.notes.append(f"published for a graph that is not described: punctuation {PUBLISHED} % above the enhanced graph")
     return result
 
 

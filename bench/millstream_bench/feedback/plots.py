@@ -1,4 +1,4 @@
-"""Plots of the experiments' findings; those on Spark, if they were run."""
+"""Plots of the experiments' findings, a picture for each experiment that was run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,10 @@ Findings = Mapping[str, Finding]
 
 def draw_all(findings: Findings, out: Path) -> list[Path]:
     made = []
-    for name, draw in (("overhead", _overhead), ("sending", _sending), ("utility", _utility),
-                       ("levels", _levels), ("resources", _resources)):  # fmt: skip
-        found = findings.get(f"{name}_on_spark") or findings.get(name)
-        if name == "sending":
-            found = findings.get(name)
-        if found is not None:
+    for name, found in findings.items():
+        if name != "sending_on_spark":  # a single figure
             path = out / f"feedback_{name}.png"
-            draw(found, path)
+            _DRAWINGS[name.removesuffix("_on_spark")](found, path)
             made.append(path)
     return made
 
@@ -121,3 +117,12 @@ def _resources(found: Finding, path: Path) -> None:
     axes.set_ylabel("CPU seconds")
     axes.margins(y=0.15)
     done(figure, path)
+
+
+_DRAWINGS = {
+    "overhead": _overhead,
+    "sending": _sending,
+    "utility": _utility,
+    "levels": _levels,
+    "resources": _resources,
+}

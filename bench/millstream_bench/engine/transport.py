@@ -45,7 +45,7 @@ def transports(*, seconds: float, cost: int, seed: int, extra: tuple[int, ...]) 
         "graph: S1, S2 → U1 → slide → U2 ← S3, a selection after each source, `extra` projections per edge"
     )
     result.notes.append("plain: operators that never wait, which the enhanced graph lets timestamps skip")
-    result.notes.append(f"published for a graph that is not described: punctuation {PUBLISHED} % above the enhanced graph")
+    result.notes.append(f"published, for a graph that is not described: punctuation +{PUBLISHED} %")
     return result
 
 

@@ -56,8 +56,7 @@ def _utility(finding: dict[str, Any]) -> str:
     return (
         f"{table(heads, rows)}\n\n{finding['rows'][0][4]:,} readings, {sizes['minutes']} minutes of them and at most "
         f"{sizes['budget']} estimates a batch. Feedback avoids {numbers['avoided']:.1%} of the estimates; "
-        f"at most {1 - in_time / needed:.1%} could be avoided: the others are in time."
-        + _hours(finding, "pace_hours")
+        f"at most {1 - in_time / needed:.1%} could be avoided: the others are in time." + _hours(finding, "pace_hours")
     )
 
 

@@ -54,7 +54,7 @@ def test_a_process_that_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(latency, "_TAIL", 0.8)
     contestant = latency.SparkLatency("fake", "counting_in_test")
     target = tmp_path / "latency.json"
-    latency.run(out=tmp_path, contestants=[contestant], rates=(500,), seconds=1.2, settle=0.3)
+    latency.run(out=tmp_path, contestants=[contestant], rates=(500,), seconds=1.2, settle=0.3, rounds=1)
     (made,) = json.loads(target.read_text())
     assert made["name"] == "fake" and made["rows_per_s"] == 500
     assert made["windows"] >= 2 and made["missing"] == 0

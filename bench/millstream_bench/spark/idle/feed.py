@@ -10,6 +10,7 @@ A row's `ts` is its due time; a file appears when its last row is due.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+
+from millstream_bench.spark.processes import Sampler
 
 COLUMNS = "k BIGINT, ts TIMESTAMP"
 WINDOW = 500_000
@@ -105,6 +108,8 @@ def case(query: str, mode: str, arrivals: Arrivals, settle: float, seconds: floa
     while not arrivals.seen and time.time() - began < LONGEST_START:
         time.sleep(0.05)
     start = time.time() + settle
-    time.sleep(settle + seconds + AFTERWARDS)
+    with Sampler(os.getpid(), every=1.0) as sampler:
+        time.sleep(settle + seconds + AFTERWARDS)
     waits, complete = latencies(list(arrivals.seen), start, start + seconds, time.time())
-    return {"query": query, "mode": mode, "complete": complete, "latencies_ms": waits}
+    cores = sum(sampler.record.between(start, start + seconds).values()) / seconds
+    return {"query": query, "mode": mode, "complete": complete, "latencies_ms": waits, "cpu_s_per_s": cores}

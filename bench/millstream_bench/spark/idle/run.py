@@ -117,9 +117,10 @@ def _print(made: list[dict[str, Any]], console: Any) -> None:
 
     title = "from the newest row that is counted to the count"
     table = Table(title=title, box=SIMPLE, title_justify="left", padding=(0, 1), pad_edge=False)
-    for heading in ("over", "mode", "median", "mean", "95 %", "counts", "complete"):
+    for heading in ("over", "mode", "median", "mean", "95 %", "counts", "complete", "cores"):
         table.add_column(heading, justify="left" if heading in ("over", "mode") else "right", no_wrap=True)
     for case in made:
         times = [f"{case[key]:,.0f} ms" for key in ("median_ms", "mean_ms", "p95_ms")]
-        table.add_row(case["query"], case["mode"], *times, str(case["counts"]), "yes" if case["complete"] else "no")
+        counted = str(case["counts"]), "yes" if case["complete"] else "no", f"{case['cpu_s_per_s']:.2f}"
+        table.add_row(case["query"], case["mode"], *times, *counted)
     print_whole(table, console)

@@ -36,6 +36,7 @@ from millstream_bench.spark.subject import SubjectFailed, environment
 from millstream_bench.spark.throughput.contest import WrongAnswer
 
 RATES = (1_000, 10_000, 50_000)
+ROUNDS = 3
 _TAIL = 3.0
 """Seconds of rows after the last measured one, so that its window is completed."""
 _PATIENCE = 30.0
@@ -145,8 +146,9 @@ def run(
     rates: Sequence[int] = RATES,
     seconds: float = 20,
     settle: float = 15,
+    rounds: int = ROUNDS,
 ) -> list[dict[str, Any]]:
-    """Measure every contestant, print a table, write JSON."""
+    """Measure the contestants by turns, print a table of medians with their ranges, write JSON of all rounds."""
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
@@ -159,23 +161,38 @@ def run(
         contestants = [*latency_contestants(), SparkLatency()]
     made: list[dict[str, Any]] = []
     with console.status("", refresh_per_second=2) as status:
-        for contestant in contestants:
-            status.update(f"latency: {contestant.name}")
-            made += measure(contestant, rates, seconds=seconds, settle=settle)
+        for turn in range(rounds):
+            for contestant in contestants:
+                status.update(f"latency: {contestant.name}, {turn + 1} of {rounds}")
+                made += [row | {"round": turn} for row in measure(contestant, rates, seconds=seconds, settle=settle)]
     title = "from the arrival that completes a window to its result"
     table = Table(title=title, box=SIMPLE, title_justify="left", padding=(0, 1), pad_edge=False)
     for heading in ("", "rows/s", "median", "95 %", "windows", "missing", "cores"):
         table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
-    for row in made:
-        times = ["–" if row[key] is None else f"{row[key]:,.0f} ms" for key in ("latency_ms", "latency_p95_ms")]
-        counts = [str(row["windows"]), str(row["missing"]), f"{row['cpu_s_per_s']:.2f}"]
-        table.add_row(row["name"], f"{row['rows_per_s']:,}", *times, *counts)
+    for name, rate in dict.fromkeys((row["name"], row["rows_per_s"]) for row in made):
+        rows = [row for row in made if (row["name"], row["rows_per_s"]) == (name, rate)]
+        times = [spread([row[key] for row in rows], " ms") for key in ("latency_ms", "latency_p95_ms")]
+        counts = [str(sum(row[key] for row in rows)) for key in ("windows", "missing")]
+        table.add_row(name, f"{rate:,}", *times, *counts, spread([row["cpu_s_per_s"] for row in rows], digits=2))
     print_whole(table, console)
     target = json_file or out / "latency.json"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(made, indent=1))
     console.print(f"written to {target}")
     return made
+
+
+def spread(values: Sequence[float | None], unit: str = "", digits: int = 0) -> str:
+    """The median of some rounds, and their range.
+
+    >>> spread([430.2, 440.0, 425.1], " ms"), spread([1.13], digits=2), spread([None, None])
+    ('430 ms (425 to 440)', '1.13', '–')
+    """
+    there = sorted(value for value in values if value is not None)
+    if not there:
+        return "–"
+    middle = f"{np.median(there):,.{digits}f}{unit}"
+    return middle if len(there) == 1 else f"{middle} ({there[0]:,.{digits}f} to {there[-1]:,.{digits}f})"
 
 
 def _finished(outputs: list[dict[str, Any]], drops: Drops) -> dict[int, float]:

@@ -24,7 +24,7 @@ from millstream_bench.spark.throughput.workloads import WORKLOADS, Workload
 
 RUNNERS = Path("bench/peers")
 CORES = 2
-EVENTS = 2_000_000
+EVENTS, ROUNDS = 2_000_000, 3
 
 
 def measure(python: str, runner: Path, workload: Workload, data: EventFiles) -> dict[str, Any] | None:
@@ -44,6 +44,18 @@ def measure(python: str, runner: Path, workload: Workload, data: EventFiles) -> 
         found: dict[str, Any] = json.loads(result.read_text())
         wall, cpu = found["ended"] - found["began"], sampler.record.between(found["began"], found["ended"])
         return found | {"rows_per_s": found["rows"] / wall, "rows_per_cpu_s": found["rows"] / sum(cpu.values())}
+
+
+def typical(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The run of median speed, with the range of all.
+
+    >>> typical([{"rows_per_cpu_s": speed, "rows_per_s": 2 * speed} for speed in (7, 5, 9)])
+    {'rows_per_cpu_s': 7, 'rows_per_s': 14, 'range': {'rows_per_s': [10, 18], 'rows_per_cpu_s': [5, 9]}}
+    """
+    speeds = ("rows_per_s", "rows_per_cpu_s")
+    middle = sorted(runs, key=lambda run: run["rows_per_cpu_s"])[len(runs) // 2]
+    ranges = {name: [min(run[name] for run in runs), max(run[name] for run in runs)] for name in speeds}
+    return middle | {"range": ranges}
 
 
 def lines(results: list[dict[str, Any]]) -> list[str]:
@@ -77,15 +89,16 @@ def main(target: str, *peers: str) -> None:
         result.setdefault("peers", {})
         for peer in peers:
             name, _, python = peer.partition("=")
-            found = measure(python, RUNNERS / f"{name}_runner.py", workload, data)
-            if found is None:
-                continue
+            runs = [measure(python, RUNNERS / f"{name}_runner.py", workload, data) for _ in range(ROUNDS)]
+            made = [run for run in runs if run is not None]
             try:
-                check(workload, name, right.answers, found["answers"])
+                for run in made:
+                    check(workload, name, right.answers, run["answers"])
             except WrongAnswer as error:
                 print(error)
                 continue
-            result["peers"][name] = found
+            if made:
+                result["peers"][name] = typical(made)
     path.write_text(json.dumps(results, indent=1))
     throughput_plot(results, path.with_name("spark_throughput.png"))
     print("\n".join(lines(results)))

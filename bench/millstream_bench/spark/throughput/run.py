@@ -95,7 +95,7 @@ def _print(result: Result, console: Console) -> None:
     for name in result.rounds:
         typical = result.typical(name)
         label = f"{name}, {typical.note}" if typical.note and typical.note not in name else name
-        speeds = [_short(result.median(name, quantity)) for quantity in ("rows_per_s", "rows_per_cpu_s")]
+        speeds = [_range(result, name, quantity) for quantity in ("rows_per_s", "rows_per_cpu_s")]
         jvm, total = typical.cpu_s.get("jvm", 0.0), sum(typical.cpu_s.values())
         parts = [f"{total:.1f}", f"{jvm / total:.0%}", f"{1 - jvm / total:.0%}"]
         table.add_row(label, *speeds, *parts, _most_state(typical))
@@ -107,6 +107,13 @@ def _print(result: Result, console: Console) -> None:
     console.print(
         f"{result.workload.name}: answers equal DuckDB's, the last window included: {_listed(right.answers)}\n"
     )
+
+
+def _range(result: Result, name: str, quantity: str) -> str:
+    """The median of the rounds, with their range if there are several."""
+    values = sorted(getattr(measurement, quantity) for measurement in result.rounds[name])
+    middle = _short(result.median(name, quantity))
+    return middle if len(values) == 1 else f"{middle} ({_short(values[0])} to {_short(values[-1])})"
 
 
 def _most_state(measurement: Measurement) -> str:

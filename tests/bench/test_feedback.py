@@ -48,6 +48,8 @@ class TestRun:
         assert {*written} == {*EXPERIMENTS} and all("|---|" in text for text in written.values())
         assert [path.stem for path in draw_all(findings, tmp_path)] == [f"feedback_{name}" for name in EXPERIMENTS]
         assert all(path.stat().st_size > 1000 for path in tmp_path.glob("*.png"))
+        apart = draw_all({"levels_on_spark": findings["levels"]}, tmp_path)
+        assert [path.stem for path in apart] == ["feedback_levels_on_spark"]  # that in process is still there
 
     def test_feedback_makes_less_work_more_useful(self, findings: dict[str, Finding]) -> None:
         union, paced, told = (findings["utility"].numbers[row[0]] for row in findings["utility"].rows)

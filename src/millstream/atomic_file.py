@@ -12,11 +12,14 @@ TEMPORARY = ".millstream-"
 
 
 @contextmanager
-def drafted(path: Path, *, durable: bool = False) -> Iterator[Path]:
+def drafted(path: Path, *, durable: bool = False, private: bool = False) -> Iterator[Path]:
     """Create or replace a file: the caller writes it under the hidden name that this yields, and it is renamed at the
-    end. With `durable` it also survives a crash of the machine."""
+    end. With `durable` it also survives a crash of the machine; with `private` only its owner can read it."""
     draft = path.with_name(f"{TEMPORARY}{path.name}.tmp")
     try:
+        if private:
+            draft.unlink(missing_ok=True)
+            draft.touch(mode=0o600)
         yield draft
         if durable:
             force_to_disk(draft)
@@ -28,8 +31,8 @@ def drafted(path: Path, *, durable: bool = False) -> Iterator[Path]:
         force_to_disk(path.parent)
 
 
-def write_whole(path: Path, data: bytes, *, durable: bool = False) -> None:
-    with drafted(path, durable=durable) as draft:
+def write_whole(path: Path, data: bytes, *, durable: bool = False, private: bool = False) -> None:
+    with drafted(path, durable=durable, private=private) as draft:
         draft.write_bytes(data)
 
 

@@ -40,10 +40,11 @@ import polars as pl
 
 from millstream.errors import InputError
 
-FORMAT = 3
+FORMAT = 4
 """The format of all stored data; increase it when older data would be misread. Format 1 was pickles; in format 2 sums
-of integers had no high halves."""
-HINT = "Use the release of Millstream that wrote it, or start with another checkpoint folder."
+of integers had no high halves; in format 3 the parts of a checkpoint did not name each other."""
+HINT = "Restore it from a copy of the checkpoint, or start with another checkpoint folder."
+_OTHER_RELEASE = "Use the release of Millstream that wrote it, or start with another checkpoint folder."
 _MAGIC = b"mill"
 _HEAD = struct.Struct("<4sHI")
 """The magic bytes, the format, and the checksum of the rest."""
@@ -170,7 +171,7 @@ def decode(data: bytes | bytearray | memoryview, what: str = "a value") -> Any:
     except (Exception, pl.exceptions.PanicException) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError("M5023", f"{what} cannot be read", detail=f"{error}.", hint=HINT) from error
+        raise InputError("M5023", f"{what} cannot be read", detail=f"{error}.", hint=_OTHER_RELEASE) from error
 
 
 def check_format(found: object, what: str) -> None:
@@ -179,11 +180,13 @@ def check_format(found: object, what: str) -> None:
         raise unversioned(what)
     if found != FORMAT:
         message = f"{what} has format {found}"
-        raise InputError("M5020", message, detail=f"This release reads and writes format {FORMAT}.", hint=HINT)
+        raise InputError(
+            "M5020", message, detail=f"This release reads and writes format {FORMAT}.", hint=_OTHER_RELEASE
+        )
 
 
 def unversioned(what: str) -> InputError:
-    detail = f"It has no header of format {FORMAT}, which this release reads and writes."
+    detail = f"It has no header of format {FORMAT}: it is damaged, or no file of Millstream's."
     return InputError("M5022", f"{what} has an unknown format", detail=detail, hint=HINT)
 
 

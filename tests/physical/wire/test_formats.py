@@ -21,6 +21,7 @@ from millstream.algebra import values
 from millstream.algebra.expression import Expression
 from millstream.algebra.values import FORMAT, decode, encode
 from millstream.control.job.local import LocalJob
+from millstream.control.job.local_state import OUTPUTS
 from millstream.control.mill.base import Mill
 from millstream.errors import InputError
 from millstream.logical.plan import Plan
@@ -224,9 +225,7 @@ def read_job(folder: Path, data: bytes) -> None:
 
 def read_outputs(folder: Path, data: bytes) -> None:
     job = job_of(folder)
-    (folder / "outputs").mkdir()
-    (folder / "outputs" / "0").write_bytes(data)
-    job._last_batch = 0
+    job._state.store(OUTPUTS).put("outputs", data)
     job.outputs_state("main")
 
 

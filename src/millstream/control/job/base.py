@@ -23,7 +23,7 @@ from millstream.algebra.python.reference import Reference
 from millstream.control.job.fed_rows import FedRows
 from millstream.control.job.identity import identify
 from millstream.control.job.ledger import Ledger
-from millstream.control.job.saved_outputs import OutputStates, SavedOutputs
+from millstream.control.job.parts import BatchLog, check_parts
 from millstream.errors import BindError, MillstreamError
 from millstream.physical.failure.transport import read_error
 from millstream.physical.shard.batch import Status
@@ -52,6 +52,8 @@ PASSING = (Feed, Promise, Send, Received, Unpark, Fetch, WriteOnce)
 """Records that a log can drop once shards have applied them."""
 REPEATABLE = 4
 """Number of last batches whose records are kept; Spark replays at most one."""
+OutputStates = Mapping[str, dict[str, object]]
+"""State of the outputs of a tenant's queries, by query."""
 Result = tuple[int, str, Element]
 """An element that a shard emits: the shard's label, the query, the element."""
 Report = tuple[int, Status]
@@ -79,8 +81,15 @@ class Job(ABC):
     def __init__(self, folder: Path | None, *, shards: int, stages: int = 1) -> None:
         self.folder = folder
         self.title = "memory" if folder is None else folder.name
+        if folder is not None:
+            check_parts(folder)
         self.id, self.shards, self.stages = identify(folder, self.host_name, shards, stages)
-        self.log = MemoryLog() if folder is None else ControlLog(folder / "control.log", writable=True)
+        self.log: ControlLog | MemoryLog = MemoryLog()
+        self.noted: BatchLog | None = None
+        """The batches that were begun; None in memory."""
+        if folder is not None:
+            self.log = ControlLog(folder / "control.log", writable=True)
+            self.noted = BatchLog(folder, self.log)
         self.tenants: dict[int, Deliveries] = {}
         """The owner of each shard, by label."""
         self._known: dict[str, Deliveries] = {}
@@ -153,10 +162,6 @@ class Job(ABC):
     def time_reached(self) -> int:
         """The time of the last batch, also before this job was opened; 0 if there was none."""
 
-    @abstractmethod
-    def _committed(self) -> list[int]:
-        """The numbers of batches that will not be run again."""
-
     def adopt(self, frames: dict[str, Any]) -> None:
         """Take the DataFrames of streams that queries read in this job."""
         for name in frames:
@@ -185,6 +190,8 @@ class Job(ABC):
 
     def close(self) -> None:
         self.stop()
+        if self.noted is not None:
+            self.noted.close()
         self.log.close()
 
     # --- the log ----------------------------------------------------------------------------------------------------
@@ -231,6 +238,11 @@ class Job(ABC):
             self.heard.pop(label, None)
 
     @property
+    def batch(self) -> int:
+        """The last batch that was begun."""
+        return -1 if self.noted is None else self.noted.number
+
+    @property
     def rows_in(self) -> int:
         """Rows read by the job or fed to it since it was opened."""
         return self.rows_of.total()
@@ -249,11 +261,11 @@ class Job(ABC):
     def deliver(self, batch: int, results: Iterable[Result], reports: Iterable[Report], begun: float) -> None:
         """Hand the results of a batch to the tenants, unless they were delivered before a restart."""
         again = batch <= self._last_batch
-        position, punctuated, written = self.position, False, 0
+        position, written = self.position, 0
         reports = [*reports]
         if not again:
             self._note_failures(batch, reports)
-            punctuated = self._collect(batch, results, reports)
+            self._keep_outputs(batch, changed=self._collect(batch, results, reports))
         served: dict[Deliveries, None] = {}
         taken: Counter[tuple[Deliveries, str, int]] = Counter()
         received: list[Report] = []
@@ -275,8 +287,6 @@ class Job(ABC):
         if not again:
             for tenant in served:
                 tenant.finish_batch(self, batch)
-            if punctuated:
-                self._save_outputs(batch)
         for tenant in served:
             own = [status for label, status in received if self.tenants[label] is tenant and status.sources]
             if own:
@@ -361,16 +371,19 @@ class Job(ABC):
     def _outputs(self) -> dict[str, OutputStates]:
         return {name: tenant.outputs_state(self) for name, tenant in [*self._known.items()]}
 
-    def _save_outputs(self, batch: int) -> None:
-        if self.folder is not None:
-            SavedOutputs(self.folder).save(batch, self._outputs())
+    @abstractmethod
+    def _keep_outputs(self, batch: int, *, changed: bool) -> None:
+        """Keep the state of the outputs after a batch, of which sinks have nothing yet. `changed`: it may not be that
+        after the batch before."""
+
+    @abstractmethod
+    def _kept_outputs(self) -> Mapping[str, OutputStates]:
+        """The outputs as kept after the last batch that will not be delivered again: it is committed, or this job
+        delivered it before it was restarted."""
 
     def outputs_state(self, tenant: str) -> OutputStates:
-        """Return a tenant's outputs as saved by the last batch that will not be delivered again: it is committed, or
-        this job delivered it before it was restarted."""
-        if self.folder is None:
-            return self._outputs().get(tenant, {})
-        return SavedOutputs(self.folder).after(max([self._last_batch, *self._committed()]), tenant)
+        """A tenant's outputs, as recovery needs them."""
+        return (self._outputs() if self.folder is None else self._kept_outputs()).get(tenant, {})
 
 
 def _last_skips(log: ControlLog | MemoryLog, applied: int) -> set[int]:

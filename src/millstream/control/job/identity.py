@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from millstream.algebra import values
 from millstream.atomic_file import write_whole
-from millstream.errors import InputError, OptionError
+from millstream.errors import OptionError
 
 FILE = "job.json"
 
@@ -27,8 +27,6 @@ def identify(folder: Path | None, host: str, shards: int, stages: int) -> Identi
         return new
     path = folder / FILE
     if not path.exists():
-        if (folder / "control.log").exists():
-            raise InputError("M5023", f"'{path}' is missing", hint=values.HINT)
         folder.mkdir(parents=True, exist_ok=True)
         held = {"format": values.FORMAT, "id": new.id, "host": host, "shards": shards, "stages": stages}
         write_whole(path, json.dumps(held).encode(), durable=True)

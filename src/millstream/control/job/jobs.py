@@ -6,6 +6,7 @@ import hashlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from millstream.algebra.clock import SystemClock
@@ -14,12 +15,13 @@ from millstream.control.job.explaining import writing
 from millstream.control.job.identity import FILE, read_identity
 from millstream.control.job.local import LocalJob
 from millstream.control.job.ownership import Ownership
+from millstream.control.job.parts import DRIVER, check_checkpoint
 from millstream.errors import OptionError, advice
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.memory_log import MemoryLog
 from millstream.physical.wire.records import Record, Remember
 
-LATEST = ("sources", "file", "stands", "diverted")
+LATEST = ("sources", "file", "stands", "diverted", "jobs")
 """Kinds of notes where a later note replaces an earlier one."""
 
 
@@ -33,13 +35,15 @@ class Jobs(ABC):
         self._jobs: dict[str, Job] = {}
         self._opening, self._noting = threading.Lock(), threading.Lock()
         self._owner: Ownership | None = None
+        self._closed = False
         if folder is None:
             self.log: ControlLog | MemoryLog = MemoryLog()
             return
         with writing(folder):
             self._owner = Ownership(folder)
             try:
-                self.log = ControlLog(folder / "driver.log", writable=True)
+                check_checkpoint(ControlLog(folder / DRIVER))
+                self.log = ControlLog(folder / DRIVER, writable=True)
                 for found in sorted(folder.glob("job-*")):
                     self._open(found.name)
             except BaseException:
@@ -56,7 +60,8 @@ class Jobs(ABC):
     def remember(self, note: Remember) -> None:
         """Write what the recovery of a mill needs to the driver's log."""
         with self._noting:
-            self.log.append(note)
+            jobs = {} if self.folder is None else {name: (j.log.end(), j.batch) for name, j in [*self._jobs.items()]}
+            self.log.append(replace(note, jobs=jobs))
             if self.log.grown:
                 last = {(r.mill, r.kind): p for p, r in self.log.numbered() if isinstance(r, Remember)}
 
@@ -85,7 +90,10 @@ class Jobs(ABC):
             if name not in self._jobs:
                 folder = None if self.folder is None else self.folder / name
                 with writing(self.folder):
-                    self._jobs[name] = self._new_job(folder, shards=self.shards, stages=stages)
+                    job = self._new_job(folder, shards=self.shards, stages=stages)
+                if job.noted is not None:
+                    job.noted.driver = self.log.end
+                self._jobs[name] = job
             return self._jobs[name]
 
     def reshard(self, shards: int) -> None:
@@ -118,6 +126,9 @@ class Jobs(ABC):
         try:
             for job in self.all():
                 job.close()
+            if self._jobs and not self._closed:
+                self.remember(Remember("", "jobs", None))
+            self._closed = True
             self.log.close()
         finally:
             if self._owner is not None:

@@ -10,22 +10,23 @@ import json
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from millstream.algebra import values
 from millstream.algebra.clock import SystemClock
-from millstream.algebra.values import HINT
-from millstream.control.job.base import Job, Result
+from millstream.control.job.base import Job, OutputStates, Result
 from millstream.control.job.explaining import explained
-from millstream.control.job.local_state import LocalState
-from millstream.errors import InputError, OptionError, fresh
+from millstream.control.job.local_state import OUTPUTS, LocalState, copies, last_batch
+from millstream.control.job.parts import lacking
+from millstream.errors import OptionError, fresh
 from millstream.physical.shard import durable
 from millstream.physical.shard.batch import Given, Made, Status, brief_status, full_status, run_batch
 from millstream.physical.shard.durable import DurableShard
 from millstream.physical.shard.host import ShardHost
-from millstream.physical.wire.reading import BatchReader, Dealt
+from millstream.physical.wire.reading import BatchReader, Dealt, Offset
 from millstream.physical.wire.shard_split import ShardSplit
 
 
@@ -46,15 +47,12 @@ class LocalJob(Job):
         super().__init__(folder, shards=shards, stages=stages)
         self.clock, self.cached = clock or SystemClock().now, cached
         path = None if folder is None else folder / "state.db"
-        if path is not None and not path.exists() and self.log.end():
-            raise InputError("M5023", f"'{path}' is missing", hint=HINT)
+        if path is not None:
+            self._check(path)
         self._state = LocalState(path)
         self._reader = BatchReader(self.log, shards)
         self._batch, self._offset = self._state.last() or (-1, self._reader.initial())
         self._last_batch, self.position = self._batch, self._offset["log"]
-        if self.position > self.log.end():
-            message = f"the control log in {folder} ends before the position that its shards have reached"
-            raise InputError("M5023", message, hint=HINT)
         self._span = self._offset, self._offset
         """The offsets of the last batch that was begun."""
         self._shards: dict[int, DurableShard] = {}
@@ -66,6 +64,17 @@ class LocalJob(Job):
         self._working = threading.RLock()
         """Held while shards are used: metrics are read from other threads."""
         self.after_batch: Callable[[LocalJob], None] = lambda _: None
+
+    def _check(self, path: Path) -> None:
+        """Raise InputError if the database is missing, or behind the logs."""
+        assert self.noted is not None
+        if not path.exists() or not path.stat().st_size:
+            if self.log.end() or self.noted.last is not None:
+                raise lacking(path, "is empty" if path.exists() else "is missing")
+            return
+        self.noted.check_copies(path, copies(path))
+        cause = "It is an older copy, or its write-ahead file 'state.db-wal' is gone."
+        self.noted.check(path, last_batch(path), cause)
 
     # --- batches ----------------------------------------------------------------------------------------------------
 
@@ -96,17 +105,20 @@ class LocalJob(Job):
 
     def _step(self, streams: bool) -> bool:
         start, begun = self._offset, time.monotonic()
-        end = self._state.begun() or self._reader.latest(start, self.clock(), streams=streams)
+        batch = self._batch + 1
+        begun_before = self._begun(batch)
+        end = begun_before or self._reader.latest(start, self.clock(), streams=streams)
         if end == start:
             return False
-        batch = self._batch + 1
         try:
-            self._state.begin(batch, end)
+            if self.noted is not None and begun_before is None:
+                self.noted.begin(batch, json.dumps(end), copies=self._state.copies)
+            self._state.begin()
             self._span = start, end
             results, reports = self._run(self._reader.deal(start, end))
             self.deliver(batch, results, reports, begun)
             self.position = max(self.position, end["log"])
-            self._state.commit(batch)
+            self._state.commit(batch, end)
             self._batch, self._offset = batch, end
         except BaseException:
             self._state.abandon()
@@ -115,6 +127,11 @@ class LocalJob(Job):
                 self._batch, self._offset = self._state.last() or (-1, self._reader.initial())
             raise
         return True
+
+    def _begun(self, batch: int) -> Offset | None:
+        """The end of a batch that was begun and not committed: it runs again with the same input."""
+        last = None if self.noted is None else self.noted.last
+        return json.loads(last.offset) if last is not None and last.number == batch else None
 
     def _run(self, dealt: Dealt) -> tuple[list[Result], list[tuple[int, Status]]]:
         stages: list[dict[int, Given]] = [defaultdict(Given) for _ in range(self.stages)]
@@ -197,7 +214,7 @@ class LocalJob(Job):
         self._closed = True
         self._shards.clear()
         self._state.close()
-        self.log.close()
+        super().close()
 
     def wait(self, position: int, timeout: float = 120.0) -> None:  # noqa: ARG002
         with self._working:
@@ -221,5 +238,11 @@ class LocalJob(Job):
     def time_reached(self) -> int:
         return int(self._offset["now"])
 
-    def _committed(self) -> list[int]:
-        return [self._batch]
+    def _keep_outputs(self, batch: int, *, changed: bool) -> None:  # noqa: ARG002
+        if changed and self._state.durable:
+            self._state.store(OUTPUTS).put("outputs", values.encode(self._outputs()))
+
+    def _kept_outputs(self) -> Mapping[str, OutputStates]:
+        held = self._state.store(OUTPUTS).get("outputs")
+        kept: Mapping[str, OutputStates] = {} if held is None else values.decode(held, "the state of outputs")
+        return kept

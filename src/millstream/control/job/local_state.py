@@ -1,14 +1,18 @@
 """An SQLite database for a job in one process: the state of its shards and the offsets of its batches.
 
 Without a path the database is in memory, for a restart within the process, and holds no offsets. In a file a batch is
-one transaction, and its offset is written before it begins: a batch that was interrupted runs again with the same
-input.
+one transaction, and its offset is in `batches.log` before it begins: a batch that was interrupted runs again with the
+same input.
+
+The file is changed only when its write-ahead file is copied into it, and has the number of these copies in its header.
+`batches.log` names that number: an older file beside a newer write-ahead file is found out.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from millstream.algebra.values import FORMAT, HINT, check_format, unversioned
@@ -18,33 +22,73 @@ from millstream.physical.wire.reading import Offset
 
 _TABLES = """
     CREATE TABLE IF NOT EXISTS state (label INTEGER, key TEXT, value BLOB, PRIMARY KEY (label, key)) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY, offset TEXT, done INTEGER);
+    CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY, offset TEXT);
 """
+OUTPUTS = -1
+"""Labels what belongs to no shard: the state of the outputs of queries."""
+WAL_BYTES = 4_000_000
+"""Size of the write-ahead file at which it is copied into the database."""
+_COPIES = slice(68, 72)
+"""Place of the number of copies in the database file: SQLite's application id."""
+
+
+def last_batch(path: Path) -> int:
+    """The last committed batch of a database, -1 if it has none. It is only read: a checkpoint that is refused stays as
+    it is. Raise InputError if the file is of another format, or damaged."""
+    what = f"'{path}'"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            (found,) = database.execute("PRAGMA user_version").fetchone()
+            (result,) = database.execute("PRAGMA quick_check(1)").fetchone()
+            tables = database.execute("SELECT name FROM sqlite_master WHERE name = 'batches'").fetchone()
+            (last,) = database.execute("SELECT MAX(number) FROM batches").fetchone() if tables else (None,)
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError as error:
+        if "not a database" in str(error):
+            raise unversioned(what) from None
+        raise _damaged(what, error) from error
+    check_format(found or None, what)
+    if result != "ok":
+        raise _damaged(what, result)
+    return -1 if last is None else int(last)
+
+
+def _damaged(what: str, said: object) -> InputError:
+    return InputError("M5023", f"{what} is damaged", detail=f"SQLite says: {said}.", hint=HINT)
+
+
+def copies(path: Path) -> int:
+    """How often the write-ahead file of a database was copied into its file, as the file says."""
+    with path.open("rb") as file:
+        return int.from_bytes(file.read(_COPIES.stop)[_COPIES], "big")
 
 
 class LocalState:
     def __init__(self, path: Path | None = None) -> None:
         self.durable = path is not None
-        fresh = path is None or not path.exists()
+        self._path, self._wal = path, Path(f"{path}-wal")
+        self.copies = 0
+        """How often the write-ahead file was copied into the database file."""
+        if path is not None:
+            path.touch(mode=0o600)
+        fresh = path is None or not path.stat().st_size
         self._database = sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
         if fresh:
             self._database.execute(f"PRAGMA user_version = {FORMAT}")
-        else:
-            self._check(f"'{path}'")
         if self.durable:
             self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA wal_autocheckpoint = 0")
         self._database.executescript(_TABLES)
+        if self.durable:
+            self._copy()
 
-    def _check(self, what: str) -> None:
-        """Raise InputError if the file is of another format, or damaged."""
-        try:
-            (found,) = self._database.execute("PRAGMA user_version").fetchone()
-            (result,) = self._database.execute("PRAGMA quick_check(1)").fetchone()
-        except sqlite3.DatabaseError:
-            raise unversioned(what) from None
-        check_format(found, what)
-        if result != "ok":
-            raise InputError("M5023", f"{what} is damaged", detail=f"SQLite says: {result}.", hint=HINT)
+    def _copy(self) -> None:
+        """Copy the write-ahead file into the database file."""
+        assert self._path is not None
+        self._database.execute(f"PRAGMA application_id = {copies(self._path) + 1}")
+        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.copies = copies(self._path)
 
     def store(self, label: int) -> Store:
         """The state of a shard."""
@@ -52,27 +96,20 @@ class LocalState:
 
     def last(self) -> tuple[int, Offset] | None:
         """The last committed batch, and the offset at its end."""
-        query = "SELECT number, offset FROM batches WHERE done ORDER BY number DESC LIMIT 1"
-        found = self._database.execute(query).fetchone()
+        found = self._database.execute("SELECT number, offset FROM batches").fetchone()
         return None if found is None else (found[0], json.loads(found[1]))
 
-    def begun(self) -> Offset | None:
-        """The end of the batch that was begun after the last committed one, if there is one."""
-        if not self.durable:
-            return None
-        found = self._database.execute("SELECT offset FROM batches WHERE NOT done").fetchone()
-        return None if found is None else json.loads(found[0])
-
-    def begin(self, batch: int, end: Offset) -> None:
+    def begin(self) -> None:
         if self.durable:
-            self._database.execute("INSERT OR REPLACE INTO batches VALUES (?, ?, 0)", (batch, json.dumps(end)))
             self._database.execute("BEGIN")
 
-    def commit(self, batch: int) -> None:
+    def commit(self, batch: int, end: Offset) -> None:
         if self.durable:
-            self._database.execute("UPDATE batches SET done = 1 WHERE number = ?", (batch,))
-            self._database.execute("DELETE FROM batches WHERE number < ?", (batch,))
+            self._database.execute("DELETE FROM batches")
+            self._database.execute("INSERT INTO batches VALUES (?, ?)", (batch, json.dumps(end)))
             self._database.execute("COMMIT")
+            if self._wal.stat().st_size > WAL_BYTES:
+                self._copy()
 
     def abandon(self) -> None:
         """Roll back what the batch has written."""
@@ -93,8 +130,7 @@ class _SqliteStore:
         try:
             found = self._database.execute(query, (self._label, key)).fetchone()
         except sqlite3.DatabaseError as error:
-            message = f"the state of shard {self._label} is damaged"
-            raise InputError("M5023", message, detail=f"SQLite says: {error}.", hint=HINT) from error
+            raise _damaged(f"the state of shard {self._label}", error) from error
         return None if found is None else bytes(found[0])
 
     def put(self, key: str, value: bytes) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from millstream.algebra.element import Page
 from millstream.algebra.python.code import code_of, find_code
 from millstream.algebra.python.definition import Definition
 from millstream.algebra.python.reference import Reference
-from millstream.control.job.base import Job, Result
+from millstream.control.job.base import Job, OutputStates, Result
 from millstream.control.job.explaining import explained
 from millstream.control.spark.dataframe_source import has_read_dataframes, packed, routes_of
 from millstream.control.spark.launcher import launched
@@ -230,6 +230,17 @@ class SparkJob(Job):
 
     def reports(self) -> list[dict[str, Any]]:
         return [] if self._query is None else [json.loads(report.json) for report in self._query.recentProgress]
+
+    # --- outputs ----------------------------------------------------------------------------------------------------
+
+    def _keep_outputs(self, batch: int, *, changed: bool) -> None:
+        assert self.noted is not None
+        offset = (self.checkpoint / "spark" / "offsets" / str(batch)).read_text()
+        self.noted.begin(batch, offset, outputs=self._outputs() if changed else None)
+
+    def _kept_outputs(self) -> Mapping[str, OutputStates]:
+        assert self.noted is not None
+        return self.noted.outputs(max([self._last_batch, *self._committed()]))
 
     # --- batches ----------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 The file begins with a format number; a file of another format is refused. A record has a head (its position, its
 length, the checksums of its value and of the head) and an encoded value (`algebra.values`). It is written in one piece
 and synced before `append` returns. A reader returns whole records only; a torn record that a crash has left at the end
-of the file is cut off when the log is next opened for writing. Damage anywhere else is an error.
+of the file is cut off when the next one is written. Damage anywhere else is an error.
 
 Positions are those of a log from which no record was ever dropped. So a log can be compacted while it is read: a new
 file without the dropped records replaces the old one, and all other records keep their positions.
@@ -15,6 +15,7 @@ import os
 import struct
 import threading
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -50,16 +51,18 @@ class ControlLog:
         self._generation = -1
         self._placing = threading.Lock()
         self._file: int | None = None
+        self._torn: int | None = None
+        """Where the first record that is appended begins: a torn one is cut off."""
         self._compacted = 0
         """The size of the file after it was last compacted."""
         self._decoded: dict[int, Record] | None = None
         if writable:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists() or not path.stat().st_size:
-                write_whole(path, _START.pack(_MAGIC, FORMAT, 0), durable=True)
+                write_whole(path, _START.pack(_MAGIC, FORMAT, 0), durable=True, private=True)
             end = self.end()
             self._file = self._open()
-            os.ftruncate(self._file, self._places[end] if end else _START.size)
+            self._torn = self._places[end] if end else _START.size
 
     def _open(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_APPEND)
@@ -74,6 +77,9 @@ class ControlLog:
         assert self._file is not None
         data = encode(record)
         position = self._end + _HEAD.size + len(data)
+        if self._torn is not None:
+            os.ftruncate(self._file, self._torn)
+            self._torn = None
         size = os.fstat(self._file).st_size
         try:
             left = memoryview(framed(position, data))
@@ -107,11 +113,16 @@ class ControlLog:
             if position == end:
                 return
         if self.end() < end:
-            raise InputError("M5030", f"the control log {self.path} ends before position {end}")
+            raise InputError("M5030", f"the control log {self.path} ends before position {end}", hint=HINT)
 
     def numbered(self) -> Iterator[tuple[int, Record]]:
         """All records that have not been dropped, with their positions."""
         return ((position, self._kept(position, data)) for position, data in self._frames(0))
+
+    def last(self) -> Record | None:
+        """The last record; None if there is none."""
+        frames = deque(self._frames(0), maxlen=1)
+        return self._kept(*frames[0]) if frames else None
 
     def keep_decoded(self) -> None:
         """Keep the records that `numbered` yields in memory: for a program that recovers many mills from one log."""
@@ -127,13 +138,13 @@ class ControlLog:
     def compact(self, needed: Callable[[int, Record], bool]) -> None:
         """Drop the records that are not needed. The last record stays: it has the end position."""
         assert self._file is not None
-        with drafted(self.path, durable=True) as draft, draft.open("wb") as file:
+        with drafted(self.path, durable=True, private=True) as draft, draft.open("wb") as file:
             file.write(_START.pack(_MAGIC, FORMAT, self._generation + 1))
             for position, data in self._frames(0):
                 if position == self._end or needed(position, self._record(data)):
                     file.write(framed(position, data))
         os.close(self._file)
-        self._file = self._open()
+        self._file, self._torn = self._open(), None
         with self._placing:
             self._generation, self._places = self._generation + 1, {}
         if self._decoded is not None:

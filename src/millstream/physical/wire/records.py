@@ -314,11 +314,28 @@ class ForgetStream:
 @value("remember")
 @dataclass(frozen=True, slots=True)
 class Remember:
-    """A note that the driver needs to recover a mill; it concerns no shard."""
+    """A note that the driver needs to recover a mill; it concerns no shard. `jobs`: by the folder of each job, the end
+    of its control log when the note was written, and the number of its last batch."""
 
     mill: str
     kind: str
     value: object
+    jobs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@value("reached")
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A batch of a job was begun. `offset`: its end; `log`, `driver`: the ends of the job's control log and of the
+    driver's log; `copies`: of the write-ahead file of `state.db`; `outputs`: the state of the outputs after it, by mill
+    and query, where they are kept here."""
+
+    number: int
+    offset: str
+    log: int
+    driver: int
+    copies: int = 0
+    outputs: Mapping[str, Any] | None = None
 
 
 Record = (
@@ -341,4 +358,5 @@ Record = (
     | WriteOnce
     | ForgetStream
     | Remember
+    | Reached
 )

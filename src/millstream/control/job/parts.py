@@ -1,0 +1,174 @@
+"""The parts of a checkpoint, which name each other, so that one that is missing, short or older is refused.
+
+| part | names |
+|---|---|
+| `driver.log`, with every note | each job: the end of its control log, and its last batch |
+| `batches.log` of a job, with every batch | the batch and its end; the ends of `control.log` and `driver.log` |
+| the state of a job (`state.db`, or Spark's offsets and commits) | the last batch that is committed |
+
+A part is on disk before another one names it, and a batch is in `batches.log` before any sink has its results and
+before it is committed. So a process that ends at any moment leaves a part that is further than the others say, never
+one that is behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from millstream.algebra.values import HINT
+from millstream.errors import InputError, OptionError
+from millstream.physical.wire.control_log import ControlLog
+from millstream.physical.wire.records import Reached, Remember
+
+DRIVER = "driver.log"
+CREATED = ("job.json", "control.log", "batches.log")
+"""The files of a job, in the order in which they are created; its state follows."""
+STATES = ("state.db", "spark")
+LOST = {
+    DRIVER: "It has the statements, tables and options of the checkpoint.",
+    "job.json": "It has the id of the job, and its numbers of shards and stages.",
+    "control.log": "It has the queries of the job, and the rows fed to them.",
+    "batches.log": "It has the input of the batch that may have begun; without it rows could be lost or doubled.",
+    "state.db": "It has what the queries hold.",
+    "spark": "It has what the queries hold, and how far the streams were read.",
+}
+"""What is lost with a part."""
+KEPT = 4
+"""Number of last batches that a log keeps when it is compacted; Spark replays at most one."""
+GROWTH = 1_000
+"""Batches after which the log is compacted."""
+NONE = Reached(-1, "", 0, 0)
+"""The note of a job that has run no batch."""
+
+
+def lacking(path: Path, what: str = "is missing", lost: str = "") -> InputError:
+    """The error of a checkpoint that lacks a part."""
+    return InputError("M5024", f"'{path}' {what}", detail=lost or LOST.get(path.name, LOST["spark"]), hint=HINT)
+
+
+def behind(path: Path, found: str, named: str, cause: str = "It is cut off, or an older copy.") -> InputError:
+    """The error of a part that is behind what another one says."""
+    lost = LOST.get(path.name, LOST["spark"])
+    return InputError("M5025", f"'{path}' {found}, but {named}", detail=f"{cause} {lost}", hint=HINT)
+
+
+def check_parts(folder: Path, *, named: bool = False) -> None:
+    """Raise InputError if a job's folder lacks a file that was created before one that it has. `named`: the driver's
+    log names the job, so all of them were created."""
+    has = [_whole(folder / name) for name in CREATED] + [any(_whole(folder / name) for name in STATES)]
+    needed = len(CREATED) if named else max((at for at, found in enumerate(has) if found), default=0)
+    for name, found in zip(CREATED[:needed], has, strict=False):
+        if not found:
+            raise lacking(folder / name, "is empty" if (folder / name).exists() else "is missing")
+
+
+def check_checkpoint(log: ControlLog) -> None:
+    """Raise InputError if a checkpoint lacks its driver's log, or a job that the log names, or if one of them is behind
+    what the other says. Nothing is written."""
+    folder, driver, held = log.path.parent, log.path, [*log.path.parent.glob("job-*")]
+    if not _whole(driver):
+        if held:
+            raise lacking(driver, "is empty" if driver.exists() else "is missing")
+        return
+    last, end = log.last(), log.end()
+    for name, (control, number) in (last.jobs if isinstance(last, Remember) else {}).items():
+        if not (folder / name).is_dir():
+            raise lacking(folder / name, lost="It has a job: what its queries hold, and how far streams were read.")
+        check_parts(folder / name, named=True)
+        if (found := ControlLog(folder / name / "control.log").end()) < control:
+            raise _short(folder / name / "control.log", found, f"'{driver}' names", control)
+        noted = _reached(folder / name)
+        if noted.number < number:
+            path = folder / name / "batches.log"
+            raise behind(path, f"ends with batch {noted.number}", f"'{driver}' names batch {number}")
+    for job in held:
+        noted = _reached(job)
+        if end < noted.driver:
+            raise _short(driver, end, f"batch {noted.number} of {job.name} began at", noted.driver)
+
+
+def _short(path: Path, end: int, named: str, wanted: int) -> InputError:
+    return behind(path, f"ends at position {end}", f"{named} position {wanted}")
+
+
+def _reached(job: Path) -> Reached:
+    """The last note of a job's batches."""
+    path = job / "batches.log"
+    last = ControlLog(path).last() if _whole(path) else None
+    return last if isinstance(last, Reached) else NONE
+
+
+def _whole(path: Path) -> bool:
+    return path.is_dir() or (path.exists() and path.stat().st_size > 0)
+
+
+class BatchLog:
+    """The batches of a job. `driver` returns the end of the driver's log."""
+
+    def __init__(self, folder: Path, control: ControlLog) -> None:
+        self._control = control
+        self.driver: Callable[[], int] = lambda: 0
+        self._closed = False
+        self._log = ControlLog(folder / "batches.log", writable=True)
+        self._noted = [(at, note) for at, note in self._log.numbered() if isinstance(note, Reached)]
+        if self.last is not None and control.end() < self.last.log:
+            raise _short(control.path, control.end(), f"batch {self.number} began at", self.last.log)
+
+    @property
+    def last(self) -> Reached | None:
+        return self._noted[-1][1] if self._noted else None
+
+    @property
+    def number(self) -> int:
+        return -1 if self.last is None else self.last.number
+
+    def of(self, number: int) -> Reached | None:
+        """The last note of a batch."""
+        return next((note for _, note in reversed(self._noted) if note.number == number), None)
+
+    def outputs(self, last: int) -> Mapping[str, Any]:
+        """The state of the outputs after the latest batch up to `last`."""
+        found = (note for _, note in reversed(self._noted) if note.outputs is not None and note.number <= last)
+        return getattr(next(found, None), "outputs", None) or {}
+
+    def begin(self, number: int, offset: str, *, copies: int = 0, outputs: Mapping[str, Any] | None = None) -> None:
+        """Note a batch, before it changes anything."""
+        self._append(Reached(number, offset, self._control.end(), self.driver(), copies, outputs))
+        if len(self._noted) > GROWTH:
+            whole = [at for at, note in self._noted if note.outputs is not None and note.number <= number - KEPT][-1:]
+            kept = {at for at, note in self._noted if note.number > number - KEPT} | {*whole}
+            self._log.compact(lambda at, _: at in kept)
+            self._noted = [(at, note) for at, note in self._noted if at in kept]
+
+    def _append(self, note: Reached) -> None:
+        self._noted.append((self._log.append(note), note))
+
+    def check(self, state: Path, committed: int, cause: str) -> None:
+        """Raise InputError if the state of the job, which has the last committed batch, is behind, or this log is."""
+        if committed > self.number:
+            raise behind(self._log.path, f"ends with batch {self.number}", f"'{state}' has batch {committed}")
+        if committed < self.number - 1:
+            found = f"has batch {committed}" if committed >= 0 else "has no batch"
+            raise behind(state, found, f"batch {self.number - 1} was committed", cause)
+
+    def check_copies(self, state: Path, copies: int) -> None:
+        """Raise InputError if the database file is older than its write-ahead file."""
+        if self.last is not None and copies < self.last.copies:
+            named = f"batch {self.number} was begun with copy {self.last.copies}"
+            raise behind(state, f"is copy {copies} of its write-ahead file", named, "It is an older copy.")
+
+    def close(self) -> None:
+        """Note how far the other logs are, if they are further than with the last batch."""
+        if self._closed:
+            return
+        self._closed = True
+        log, driver = self._control.end(), self.driver()
+        last = self.last or NONE
+        with suppress(OptionError):  # a full disk
+            if (last.log, last.driver) != (log, driver):
+                self._append(replace(last, log=log, driver=driver, outputs=None))
+        self._log.close()

@@ -17,6 +17,8 @@ def damaged(path: Path, damage: str, older: Path) -> bool:
             shutil.rmtree(path)
             shutil.copytree(older, path)
         case "older":
+            if path.read_bytes() == older.read_bytes():
+                return False
             shutil.copy(older, path)
         case "removed" | "emptied" if path.is_dir():
             shutil.rmtree(path)

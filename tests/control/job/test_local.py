@@ -199,7 +199,9 @@ def test_damage_in_the_middle_of_a_log(tmp_path: Path, name: str) -> None:
 def test_a_torn_record_had_not_been_written(tmp_path: Path) -> None:
     """The last of the driver's log, when the process was killed."""
     mill = LocalMill(Options(), tmp_path / "run")
-    mill.execute("CREATE STREAM s (k BIGINT); CREATE QUERY q AS SELECT k FROM s; CREATE STREAM t (k BIGINT)")
+    mill.execute("CREATE STREAM s (k BIGINT); CREATE QUERY q AS SELECT k FROM s")
+    mill.sync()
+    mill.execute("CREATE STREAM t (k BIGINT)")
     shutil.copytree(tmp_path / "run", tmp_path / "killed")
     mill.close()
     path = tmp_path / "killed" / "driver.log"

@@ -125,7 +125,7 @@ class OutOfRange(OverflowError):
 
 
 class SeveralRows(OutOfRange):
-    """A subquery in place of a value that has several rows."""
+    """A subquery, or an aggregate of a grouped window, in place of a value that has several rows."""
 
 
 class ResultOutOfRange(OutOfRange):

@@ -16,6 +16,7 @@ import pytest
 
 import millstream as ms
 from millstream.algebra.python import library
+from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.errors import BindError, MillstreamError, OperatorError, OptionError, PlanError
 
@@ -289,3 +290,59 @@ def test_a_package_provides_functions_by_entry_points(
 
     monkeypatch.setattr(library.ENTRY_POINTS, "known", {"provided": plain})
     assert result(mill, "provided(v)") == [3.0]
+
+
+# --- several rows in a grouped window ---------------------------------------------------------------------------------
+
+
+class Top:
+    """The two largest values."""
+
+    def initialize(self, x: float):  # type: ignore[no-untyped-def]
+        self.held = [x]
+
+    def iterate(self, x: float):  # type: ignore[no-untyped-def]
+        self.held = sorted([*self.held, x])[-2:]
+
+    def terminate(self) -> list[float]:
+        return self.held
+
+
+class Each:
+    def initialize(self, x: float):  # type: ignore[no-untyped-def]
+        return [x, x]
+
+    def iterate(self, x: float) -> float:
+        return x
+
+
+TOP_SQL = """CREATE AGGREGATE top_sql (x DOUBLE) : (x DOUBLE) { TABLE held (x DOUBLE);
+    INITIALIZE: ITERATE: { INSERT INTO held VALUES (x); } TERMINATE: { INSERT INTO RETURN SELECT x FROM held; } }"""
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_grouped_window_drops_no_rows_of_an_aggregate(shards: int) -> None:
+    mill = LocalMill(Options.read(shards=shards))
+    mill.execute(f"{STREAM}; {TOP_SQL}")
+    mill.aggregate(Top, name="top")
+    mill.aggregate(Top, name="bare_top", returns="DOUBLE")
+    mill.aggregate(Each, name="each")
+    window = "FROM s [RANGE 10] GROUP BY k"
+    with pytest.raises(PlanError, match="M6077: aggregate 'top' returns a list of rows") as caught:
+        mill.add_query("q", f"SELECT k, top(v) AS x {window}")
+    assert (caught.value.line, caught.value.column) == (1, 11) and "OVER" in caught.value.hint
+    mill.add_query("all", "SELECT top(v) OVER (PARTITION BY k ROWS UNBOUNDED PRECEDING) AS x FROM s")
+    for name in ("bare_top", "each", "top_sql"):
+        mill.add_query(name, f"SELECT k, {name}(v) AS x {window}")
+    rows = [(3, 2.0, "x", None, 1), (4, 3.0, "x", None, 11), (4, 5.0, "x", None, 12)]
+    mill.insert("s", rows[:1])
+    mill.batch()
+    mill.insert("s", rows[1:])
+    mill.batch()
+    mill.insert("s", [(5, 0.0, "x", None, 31)])
+    mill.batch()
+    assert sorted(mill.take_rows("all")["x"]) == [0.0, 2.0, 3.0, 3.0, 5.0]
+    failed = mill.failures.of()
+    assert failed.keys() == {"bare_top", "each", "top_sql"}
+    assert all(f"aggregate '{name}' returned 2 rows" in each.error.message for name, each in failed.items())
+    mill.close()

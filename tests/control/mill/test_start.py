@@ -175,3 +175,29 @@ def test_a_query_is_stopped_started_again_and_recovered(tmp_path: Path) -> None:
         mill.insert("s", [(2, 1, 7), (11, 1, 0)])
         assert mill.query("q").take().rows() == [(10, 1, 7)]
         assert mill.query("heir").take().rows() == mill.query("other").take().rows() == [(10, 1, 12)]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_query_is_told_what_it_misses(tmp_path: Path, shards: int, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path / "in", "1.csv", numbers(0, 10))
+    with millstream.connect(local=True, shards=shards) as mill:
+        mill.sql(declare(tmp_path / "in").replace("path", "once = true, path"))
+        mill.sql("CREATE STREAM fed (k BIGINT)")
+        first = mill.sql("SELECT ts FROM s").start()
+        assert mill.await_end(5) and first.take().height == 10 and not caplog.messages
+        again = mill.sql("SELECT ts FROM s").start(start="beginning")
+        assert mill.await_end(5) and again.take().height == 10 and not caplog.messages
+        mill.insert("fed", [(1,)])
+        first.stop()
+        second = mill.sql("SELECT ts FROM s").start(name="second")
+        both = mill.sql("SELECT k FROM fed UNION ALL SELECT ts FROM s").start(name="both")
+        mill.insert("fed", [(2,), (3,)])
+        assert mill.await_end(5) and second.take().height == 0 and sorted(both.take().rows()) == [(2,), (3,)]
+        text = (
+            "M5051: query 'second' begins after 10 rows of stream 's', which it does not see\n  hint: WITH (start = 'b"
+        )
+        assert caplog.messages[0].startswith(text) and "'both'" in caplog.messages[1] and len(caplog.messages) == 2
+        assert [query.progress().rows_in for query in (again, second, both)] == [10, 0, 2]
+        mill.punctuate("fed", "[*]")
+        mill.sql("SELECT k FROM fed").start()
+        assert "begins after 3 rows of stream 'fed'" in caplog.messages[2] and "has ended" in caplog.messages[2]

@@ -30,6 +30,8 @@ from millstream.algebra.types import Type
 from millstream.errors import BindError
 
 METHODS = ("initialize", "iterate", "terminate", "expire")
+LISTS = (list, Sequence, Iterable, Iterator)
+"""What the annotation of a result may say for several rows."""
 Returns = Named | Mapping[str, Named]
 """The type of the result, or the types of its columns by name."""
 
@@ -82,7 +84,8 @@ def define_aggregate(
     declared = parameters, required, results, methods, ignore_nulls, style
     identity = source_digest(code, *declared) if version is None else digest((version, declared))
     reference = Reference(name, code.__module__, code.__qualname__, identity)
-    declaration = Declaration(reference, parameters, required, results, style, methods, ignore_nulls)
+    several = returns is None and any(_is_list(hints_of(getattr(code, method)).get("return")) for method in methods)
+    declaration = Declaration(reference, parameters, required, results, style, methods, ignore_nulls, several)
     return Definition(declaration, code)
 
 
@@ -115,12 +118,16 @@ def _results(code: type, methods: Iterable[str], returns: Returns | None, what: 
     return found
 
 
+def _is_list(hint: Any) -> bool:
+    return typing.get_origin(hint) in LISTS or any(map(_is_list, typing.get_args(hint)))
+
+
 def _columns(hint: Any) -> Iterator[tuple[str, Type | None]]:
     """The columns that an annotation of a result means."""
     if hint is None or hint is type(None):
         return
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (list, Sequence, Iterable, Iterator):
+    if origin in LISTS:
         yield from _columns(inner[0])
     elif isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields"):
         hints = typing.get_type_hints(hint)

@@ -27,7 +27,8 @@ STYLES = (VALUE, POLARS, ARROW)
 
 @record("python_declaration")
 class Declaration:
-    """What SQL has to know. `methods`: those of an aggregate's class; none for a function."""
+    """What SQL has to know. `methods`: those of an aggregate's class; none for a function. `several`: an aggregate is
+    annotated to return a list of rows."""
 
     reference: Reference
     parameters: tuple[tuple[str, Type], ...]
@@ -36,6 +37,7 @@ class Declaration:
     style: str = VALUE
     methods: tuple[str, ...] = ()
     ignore_nulls: bool = False
+    several: bool = False
 
     @property
     def name(self) -> str:

@@ -282,8 +282,10 @@ class Job(ABC):
                 if not again:
                     tenant.take_fetched(status.fetched)
                     self.ledger.note(tenant.name, status)
-        rows = _distinct(taken)
-        rows.update(self.fed.deliver(position))
+        arrived = [(position, _distinct(taken)), *self.fed.deliver(position)]
+        rows: Counter[tuple[str, str]] = sum((found for _, found in arrived), Counter())
+        for tenant in [*self._known.values()]:
+            tenant.count(self, arrived)
         if not again:
             for tenant in served:
                 tenant.finish_batch(self, batch)

@@ -22,15 +22,17 @@ class FedRows:
                 found[stream] += element.tuples
         self._waiting.append((position, feed.mill, found))
 
-    def deliver(self, position: int) -> Counter[tuple[str, str]]:
-        """Remove the records up to a position; return their numbers of rows, by mill and stream. Late and bad rows
-        count."""
-        rows: Counter[tuple[str, str]] = Counter()
+    def deliver(self, position: int) -> list[tuple[int, Counter[tuple[str, str]]]]:
+        """Remove the records up to a position; return the position behind each, and its numbers of rows, by mill and
+        stream. Late and bad rows count."""
+        found: list[tuple[int, Counter[tuple[str, str]]]] = []
         while self._waiting and self._waiting[0][0] <= position:
-            _, mill, fed = self._waiting.popleft()
+            end, mill, fed = self._waiting.popleft()
+            rows: Counter[tuple[str, str]] = Counter()
             for stream, count in fed.items():
                 rows[mill, stream.removesuffix(LATE).removesuffix(BAD)] += count
-        return rows
+            found.append((end, rows))
+        return found
 
     def undelivered(self, mill: str, stream: str) -> int:
         """Number of rows of a stream, without late and bad ones, whose batch has not been delivered."""

@@ -1,5 +1,5 @@
 """Contracts of queries: a warning, or a refusal, when a query whose state is unbounded starts; warnings of declared
-punctuation that the source of a stream cannot send, and of windows that change nothing.
+punctuation that the source of a stream cannot send, of windows that change nothing, and of rows that a query misses.
 
 `EXPLAIN CONTRACT` shows every part of the state. Warnings and refusals leave out what streams that end can fill: their
 state is bounded by their input.
@@ -11,8 +11,10 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from millstream.amounts import amount
 from millstream.control.mill.evidence import derivable
-from millstream.errors import PlanError
+from millstream.control.observe.stream_progress import read_counts
+from millstream.errors import InputError, PlanError
 from millstream.ingest.generators import GENERATORS
 from millstream.ingest.paged.formats import FORMATS
 from millstream.lang import ast
@@ -128,6 +130,24 @@ def warn_unpunctuated(mill: Mill, stream: StreamDefinition) -> None:
         hint=f"{option}leave PUNCTUATED ON out{other}",
     )
     LOG.warning("%s", report)
+
+
+def warn_missed(mill: Mill, name: str, plan: Plan, start: ast.Start) -> None:
+    """Log a warning if a new query begins behind rows of a stream that ends."""
+    if start.how != "now" or mill.journal.recovering:
+        return
+    for stream in sorted({base_stream(scan.stream) for scan in scans(plan)}):
+        if (fed := mill.fed(stream)) is not None:
+            count, again = fed.accepted if fed.ended else 0, False
+        elif again := mill.connectors.ends(stream):
+            count = max(read_counts(mill, [stream])[stream][0], mill.readings.counts(stream)[0])
+        else:
+            count = 0
+        if count:
+            message = f"query '{name}' begins after {amount(count, 'row')} of stream '{stream}', which it does not see"
+            hint = "WITH (start = 'beginning'), in Python start='beginning', reads them again"
+            over = "The stream has ended." if not again else ""
+            LOG.warning("%s", InputError("M5051", message, detail=over, hint=hint if again else ""))
 
 
 def _could_end(mill: Mill, stream: str) -> bool:

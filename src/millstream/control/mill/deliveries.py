@@ -6,7 +6,7 @@ Jobs deliver from threads of their own while queries start and stop: a delivery 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -169,6 +169,16 @@ class Deliveries:
                                 raise error
                             self.failures.note(name, error, batch, spooled=True)
                         outlet.last = batch
+
+    def count(self, job: Job, arrived: Iterable[tuple[int, Mapping[tuple[str, str], int]]]) -> None:
+        """Count the rows of a batch for the queries that see them. `arrived`: positions in the log, with the rows
+        there, by mill and stream."""
+        with self.lock:
+            for running, placement in [pair for name in [*self._queries] for pair in self._running(name)]:
+                if placement.job is job:
+                    streams = [(self.name, stream) for stream in placement.reads]
+                    behind = [rows for position, rows in arrived if position >= placement.since]
+                    running.rows_in += sum(rows.get(stream, 0) for rows in behind for stream in streams)
 
     def outputs_state(self, job: Job) -> dict[str, dict[str, object]]:
         """State of the outputs in a job that later punctuations depend on, by query."""

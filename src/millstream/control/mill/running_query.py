@@ -32,6 +32,8 @@ class RunningQuery:
     """The feedback that it has received."""
     prodder: Prodder | None = None
     """When it prods itself, as last altered; None: never."""
+    rows_in: int = 0
+    """Rows of its streams since it was started, or since the job was opened; late and bad ones too."""
     delivered: int = 0
     """Rows that its sink has taken."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from millstream.control.mill.contracts import refuse_unbounded, warn_unused_windows
+from millstream.control.mill.contracts import refuse_unbounded, warn_missed, warn_unused_windows
 from millstream.control.mill.outputs import QueryOutput
 from millstream.control.mill.placing import place
 from millstream.control.mill.running_query import RunningQuery, reads_punctuation
@@ -58,6 +58,7 @@ def start_query(
         if name in mill.placements.of:  # it was recovered
             register()
         else:
+            warn_missed(mill, name, plan, start)
             place(mill, name, plan, start, punctuated=reads_punctuation(sink), placed=register)
     except MillstreamError:
         _undo(mill, name)

@@ -17,7 +17,7 @@ from millstream.amounts import amount
 from millstream.control.mill.outlet import SinkTrouble
 from millstream.control.observe.capacity import Bounds
 from millstream.control.observe.notebook import preformatted
-from millstream.control.observe.stream_progress import StreamProgress, rows_in, stream_progress
+from millstream.control.observe.stream_progress import StreamProgress, stream_progress
 from millstream.errors import MillstreamError
 from millstream.ingest.paged.wanted import Skipped
 from millstream.logical.nodes.divert import Divert
@@ -54,7 +54,7 @@ class Progress:
     |---|---|
     | `batch` | the last batch since the job was opened; -1: there was none |
     | `batch_seconds`, `shard_seconds` | time to compute and deliver the batch; the longest time that a shard worked |
-    | `rows_in` | rows read from the streams of the query, or fed to them, since the job was opened; late and bad too |
+    | `rows_in` | rows of its streams since the query was started, or the job was opened; late and bad too |
     | `rows_per_second` | rows of all streams that the job took, over the last ten seconds or three batches |
     | `rows_out` | rows that the sink has taken, or that were kept for the program, since the job was opened |
     | `punctuations` | punctuations emitted by the query's shards; each shard counts its own |
@@ -205,7 +205,7 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         batch=last.batch,
         batch_seconds=last.seconds,
         shard_seconds=max((status.seconds for status in statuses), default=0.0),
-        rows_in=rows_in(mill, read),
+        rows_in=query.rows_in,
         rows_out=query.rows_out,
         rows_per_second=job.rate.at(time.monotonic()),
         punctuations=sum(o.reading.punctuations_in for o in operators if o.reading.kind == "sink"),

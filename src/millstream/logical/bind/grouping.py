@@ -186,6 +186,10 @@ class AggregateBinder:
             return tuple(Column(each.type, each.name) for each in added)
 
         if isinstance(node.versions, Declaration):
+            if node.versions.several:
+                message = f"aggregate '{node.name}' returns a list of rows, and a grouped window takes one value of it"
+                hint = f"{node.name}(…) OVER (…) emits all rows; or return one, as a tuple or a text of all"
+                raise PlanError("M6077", message, hint=hint, **node.place)
             call = row_call(node, frame, node.name, ())
             output = call.outputs[node.result]
             return FoldCall(output.type, call, lists(given_arguments(node, frame, bound)), node.result)

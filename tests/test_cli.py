@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 
 from millstream import cli
 from millstream.errors import MillstreamError, OptionError
+from tests.paths import ROOT
 
 GOOD = "statement\nCREATE STREAM s (k BIGINT)\n\nquery q\nSELECT k FROM s\n\ninput s\n1\n\nexpect q\n1\n"
 
@@ -200,7 +202,7 @@ CREATE QUERY good AS
         ("  SELECT kk FROM s;", "unknown column 'kk' (line 7, column 10)"),
         ("CREATE TABLE\n t (a BIGINT, a BIGINT);", "(line 8, column 15)"),
         ("  CREATE STREAM s (k BIGINT);", "'s' exists already (line 7, column 3)"),
-        (" SELECT k FROM s INTO nowhere;", "(line 7, column 2)"),
+        (" SELECT k FROM s INTO nowhere;", "(line 7, column 23)"),
     ],
 )
 def test_errors_have_the_line_of_the_file(command: list[str], statement: str, message: str, tmp_path: Path) -> None:
@@ -256,3 +258,20 @@ def test_a_stream_that_nothing_feeds_is_named(tmp_path: Path) -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0 and "warning: M5062: nothing feeds stream 's'\n  hint: WITH (" in result.stderr
     assert re.fullmatch(r"nothing feeds 's': ended after \S+ s: 0 rows in, 0 rows out\n", result.stdout)
+
+
+def test_the_documentation_is_part_of_the_package() -> None:
+    def printed(*page: str) -> str:
+        return CliRunner().invoke(cli.app, ["docs", *page]).stdout
+
+    folder = Path(cli.__file__).parent / "docs"
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["millstream"]
+    shipped = {path for pattern in wanted if pattern.startswith("docs/") for path in folder.parent.glob(pattern)}
+    assert shipped == {*folder.rglob("*.md")} and len(shipped) > 40
+    assert re.search(r"^operators/sequence +\w+", printed(), re.MULTILINE)
+    assert printed("language").startswith("# The language") and printed("docs/language.md") == printed("language")
+    assert printed("M2008") == "M2008: unknown function\n"
+    assert "did you mean 'feedback'?" in str(CliRunner().invoke(cli.app, ["docs", "fedback"]).exception)
+    for source in folder.parent.rglob("*.py"):  # what messages refer to
+        for page in re.findall(r"millstream docs ([a-z/-]+[a-z])", source.read_text("utf-8")):
+            assert (folder / f"{page}.md").exists(), (source, page)

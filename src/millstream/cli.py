@@ -28,7 +28,7 @@ from millstream.collection import importing
 from millstream.control.observe.log_file import LOG, check_format, logging_to
 from millstream.control.stopping import Stopped, end_jvm, stopping
 from millstream.demo import Demo
-from millstream.errors import MillstreamError, OptionError, on_command_line
+from millstream.errors import MillstreamError, OptionError, did_you_mean, on_command_line
 from millstream.registry import Registry
 
 COMMANDS: Registry[typer.Typer] = Registry("millstream.commands", {}, fits=lambda thing: isinstance(thing, typer.Typer))
@@ -211,7 +211,7 @@ def feedback(
 
     Example: millstream feedback speeds '~[district < 9]' --checkpoint state
 
-    It waits until the query has accepted the feedback. docs/feedback.md has the rest.
+    It waits until the query has accepted the feedback. `millstream docs feedback` has the rest.
     """
     _tell(checkpoint, query, text, seconds)
 
@@ -284,7 +284,7 @@ def explain(
                 name = mill.free_name(stem_of(statement.select))
                 text = ast.query_text(name, statement, "now")
             console.print(f"-- {name}", markup=False)
-            explained = ast.Explain(stage.upper(), statement, **statement.place)
+            explained = ast.Explain(stage.upper(), statement, text=statement.text, **statement.place)
             console.print(mill.run([explained]), markup=False)
             plan = mill.plan(statement.select)
             if svg is not None:
@@ -294,6 +294,25 @@ def explain(
             mill.enter(name, text, plan, statement.select)
         else:
             mill.run([statement])
+
+
+@app.command()
+def docs(page: Annotated[str, typer.Argument(help="a page, such as language, or the code of an error")] = "") -> None:
+    """List the pages of the documentation, or print one, or what the code of an error means."""
+    folder = Path(__file__).parent / "docs"
+    pages = {str(path.relative_to(folder).with_suffix("")): path for path in sorted(folder.rglob("*.md"))}
+    name = page.removeprefix("docs/").removesuffix(".md")
+    if not page:
+        for name, path in pages.items():
+            title = next((line for line in path.read_text("utf-8").splitlines() if line.startswith("# ")), "")
+            console.print(f"{name:30} {title.removeprefix('# ')}", markup=False)
+        console.print(f"The files are in {folder}", markup=False)
+    elif name in pages:
+        console.print(pages[name].read_text("utf-8"), markup=False)
+    elif found := [line for line in pages["errors"].read_text("utf-8").splitlines() if line.startswith(f"| {page} |")]:
+        console.print(found[0].strip("| ").replace(" | ", ": ", 1), markup=False)
+    else:
+        raise OptionError("M6002", f"page cannot be '{page}'", hint=did_you_mean(name, pages))
 
 
 @app.command()

@@ -172,14 +172,22 @@ def advice(python: str, command_line: str) -> str:
     return command_line if _fronts else python
 
 
+LISTED = 16
+"""Number of choices that a hint lists."""
+
+
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """A hint that names the closest choice, or lists all choices.
+    """A hint that names the closest choice, or lists the choices, if they are few.
 
     >>> did_you_mean("pric", ["price", "bidder"])
     "did you mean 'price'?"
+    >>> did_you_mean("x", map(str, range(100, 140)))
+    'known: 100, 101, 102, 103, 104, 105, 106, 107, and 32 more'
     """
     known = sorted(set(choices))
     close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
     if close:
         return f"did you mean '{close[0]}'?"
+    if len(known) > LISTED:
+        return f"known: {', '.join(known[: LISTED // 2])}, and {len(known) - LISTED // 2} more"
     return f"known: {', '.join(known)}" if known else ""

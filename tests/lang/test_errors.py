@@ -68,6 +68,50 @@ CASES = [
     ("SET x 5", "M1001", 1, 7, "expected '='", ""),
     ("EXPLAIN LOGICL SELECT * FROM s", "M1001", 1, 9, "expected a query", "'logical'"),
     ("EXPLAIN CREATE TABLE t (a INT)", "M1009", 1, 9, "only a query can be explained", ""),
+    # a comma is missing, or one too many
+    ("SELECT a b c FROM s", "M1001", 1, 12, "expected ',' or FROM", "is a comma missing before 'c'?"),
+    ("SELECT ABS(a b) FROM s", "M1001", 1, 14, "expected ')'", "is a comma missing before 'b'?"),
+    ("SELECT a FROM s WHERE a IN (1 2)", "M1001", 1, 31, "expected ')'", "is a comma missing before '2'?"),
+    ("CREATE STREAM s (a INT b INT)", "M1001", 1, 24, "expected ',' or ')'", "is a comma missing before 'b'?"),
+    (
+        "CREATE STREAM s (a INT, PRIMARY KEY (a b))",
+        "M1001",
+        1,
+        40,
+        "expected ',' or ')'",
+        "is a comma missing before 'b'?",
+    ),
+    ("SELECT a, b, FROM s", "M1001", 1, 14, "expected a column", "leave the last comma out"),
+    # a bracket that is not closed, or that closes nothing
+    ("SELECT (a + (b) FROM s", "M1001", 1, 17, "expected ')'", "'(' in line 1, column 8 is not closed"),
+    ("SELECT ((a) + 1 FROM s; SELECT b)", "M1001", 1, 17, "expected ')'", "'(' in line 1, column 8 is not closed"),
+    ("SELECT a FROM (SELECT a\nFROM s\nWHERE a = 1", "M1001", 3, 12, "expected ')'", "line 1, column 15 is not closed"),
+    ("SELECT SUM(a) FROM s [RANGE 10 GROUP BY k", "M1001", 1, 32, "expected one of", "'[' in line 1, column 22 is not"),
+    ("SELECT SUM(a FROM s [RANGE 10]", "M1001", 1, 21, "expected ')'", "'(' in line 1, column 11 is not closed"),
+    ("CREATE STREAM s (a INT WITH (x = 1)", "M1001", 1, 24, "expected ',' or ')'", "'(' in line 1, column 17 is not"),
+    ("SELECT SUM(a) OVER (ROWS 5 PRECEDING FROM s", "M1001", 1, 38, "or ')'", "'(' in line 1, column 20 is not closed"),
+    ("SELECT a + 1) FROM s", "M1001", 1, 13, "expected ',' or FROM", "')' closes nothing"),
+    ("SELECT 1; SELECT a FROM (s", "M1001", 1, 9, "expected ',' or FROM", ""),
+    # values of options without quotes
+    ("CREATE STREAM s (a INT) WITH (path = in/x.csv, y = 1)", "M1001", 1, 40, "expected ',' or ')'", "'in/x.csv'"),
+    ("CREATE STREAM s (a INT) WITH (path = /x.csv)", "M1001", 1, 38, "expected a value", "'/x.csv'"),
+    ("CREATE STREAM s (a INT) WITH (rate = 64 MB, y = 1)", "M1001", 1, 41, "expected ',' or ')'", "'64 MB'"),
+    ("CREATE STREAM s (a INT) WITH (delimiter = |)", "M1001", 1, 43, "expected a value", "'|'"),
+    ("CREATE STREAM s (a INT) WITH (x = 1 y = 2)", "M1001", 1, 37, "expected ',' or ')'", "comma missing before 'y'"),
+    ("SELECT a FROM s INTO parquet WITH (path = out/x)", "M1001", 1, 46, "expected ',' or ')'", "'out/x'"),
+    # watermarks
+    *(
+        (f"CREATE STREAM s (ts TIMESTAMP) WATERMARK {text}", code, 1, column, message, "AS ts - INTERVAL '5' SECOND")
+        for text, code, column, message in (
+            ("FOR ts AS ts INTERVAL '5' SECOND", "M1001", 55, "expected AS ts -"),
+            ("FOR ts AS ts 5", "M1001", 55, "expected AS ts -"),
+            ("FOR ts 5 SECONDS", "M1001", 49, "expected AS ts -"),
+            ("FOR ts INTERVAL '5' SECOND", "M1001", 49, "expected AS ts -"),
+            ("FOR ts AS INTERVAL '5' SECOND", "M1011", 52, "must be computed from 'ts'"),
+            ("FOR ts AS ts + INTERVAL '5' SECOND", "M1001", 42, "it is a difference"),
+            ("5 SECONDS", "M1001", 42, "expected FOR"),
+        )
+    ),
     # constructs that are not available yet
     ("AGGREGATE f (x INT) : INT {}", "M1090", 1, 1, "AGGREGATE without CREATE", "CREATE [WINDOW] AGGREGATE"),
     ("CREATE WINDOW f (x INT) : INT {}", "M1001", 1, 15, "expected AGGREGATE", "such as CREATE AGGREGATE"),
@@ -87,7 +131,7 @@ CASES = [
     ("CREATE AGGREGATE f (x INT) : INT { ITERATE: { INSERT INTO t VALUES (1) }", "M1001", 1, 73, "'}'", ""),
     ("CREATE AGGREGATE f (x INT) : INT { TABLE t(a INT) ITERATE: { } }", "M1001", 1, 51, "expected ';'", "TABLE state"),
     ("SELECT SUM(a) OVER (ROWS 2 FOLLOWING) FROM s", "M1090", 1, 28, "ends after the tuple", "n PRECEDING"),
-    ("SELECT SUM(a) OVER (ORDER BY ts DESC) FROM s", "M1090", 1, 33, "descending", "leave DESC out"),
+    ("SELECT SUM(a) OVER (ORDER BY ts DESC) FROM s", "M1090", 1, 33, "descending", "MAX(v)"),
     ("SELECT SUM(a) OVER (PARTITION k) FROM s", "M1001", 1, 31, "expected BY", "OVER (PARTITION BY k"),
     ("SELECT SUM(a) OVER (ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM s", "M1001", 1, 50, "CURRENT ROW", "later"),
     ("SELECT a FROM s MATCH_RECOGNIZE (x)", "M1090", 1, 17, "MATCH_RECOGNIZE: not available yet", ""),

@@ -33,6 +33,12 @@ def type_named(name: str) -> Type:
     found = _TYPES.get(name.upper())
     if found is None:
         instead = FOREIGN.get(name.upper())
-        hint = f"write {instead}" if instead else did_you_mean(name, (known.lower() for known in _TYPES))
+        hint = f"write {instead}" if instead else _resembling(name)
         raise BindError("M2003", f"unknown type {name.upper()}", hint=hint)
     return found
+
+
+def _resembling(name: str) -> str:
+    """A hint with the type of the most similar name, or else one name of each type."""
+    hint = did_you_mean(name, (known.lower() for known in _TYPES))
+    return f"one of {', '.join(type_.value for type_ in SYNONYMS)}" if hint.startswith("known") else hint

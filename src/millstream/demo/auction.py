@@ -75,8 +75,8 @@ def _sum_up(narrator: Narrator, tally: Tally) -> None:
         f"The join has processed {tally.rows:,} tuples. Without punctuation it would hold all of them now;\n"
         f"it held {tally.peak:,} at most."
     )
-    narrator.say("\nNext: README.md, docs/language.md for the language, docs/python.md for the API,")
-    narrator.say("docs/life-of-a-query.md for how it works.")
+    narrator.say("\nNext, by millstream docs PAGE: language for the language, python for the API,")
+    narrator.say("life-of-a-query for how it works.")
     narrator.say("More demos: millstream demo traffic, containment, rfid, speedmap, early")
 
 

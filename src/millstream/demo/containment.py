@@ -81,7 +81,7 @@ def run(narrator: Narrator) -> None:
             f"Without them it takes {_mean(after + waiting)} so far, and {len(waiting)} products still wait for\n"
             "the next case."
         )
-        narrator.say("\nNext: docs/operators/sequence.md for sequences, docs/engine.md for timestamps on demand")
+        narrator.say("\nNext, by millstream docs PAGE: operators/sequence for sequences, engine for time on demand")
 
 
 class PackingLine:

@@ -70,7 +70,7 @@ def run(narrator: Narrator) -> None:
         narrator.say()
         for line in board.summary():
             narrator.say(line)
-        narrator.say("\nNext: docs/early.md for who may ask, and when")
+        narrator.say("\nNext, by millstream docs PAGE: early for who may ask, and when")
 
 
 def _finish(query: Query, board: Board, replay: Replay) -> None:

@@ -65,7 +65,7 @@ def run(narrator: Narrator) -> None:
         narrator.say(
             "\nOf the wrong readings nothing is left, and each tag arrives once. State is a second of readings."
         )
-        narrator.say("\nNext: docs/operators/denoise.md for the operator, docs/sources.md#rfid for the generator")
+        narrator.say("\nNext, by millstream docs PAGE: operators/denoise for the operator, sources for the generator")
 
 
 class Board:

@@ -76,7 +76,7 @@ def run(narrator: Narrator) -> None:
             screen.end(work.text())
         narrator.say()
         work.report(narrator)
-        narrator.say("\nNext: docs/feedback.md for what can be said, examples/freeway for imputation with feedback")
+        narrator.say("\nNext, by millstream docs PAGE: feedback for what can be said")
 
 
 def statements(folder: Path, speed: float | str = SPEED) -> str:

@@ -70,7 +70,7 @@ def run(narrator: Narrator) -> None:
             f"\n{readings:,} readings have arrived. Without punctuation no minute would be complete, and the query\n"
             f"would hold all groups: {board.groups:,} by now, instead of {held.state_rows:,}."
         )
-        narrator.say("\nNext: docs/sources.md#traffic for the generator, docs/language.md#windows for windows")
+        narrator.say("\nNext, by millstream docs PAGE: sources for the generator, language for windows")
 
 
 def _line(narrator: Narrator, board: Board, means: Query) -> None:

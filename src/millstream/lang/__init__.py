@@ -6,6 +6,8 @@ Drop(kind='QUERY', name='hot', if_exists=False)
 
 from __future__ import annotations
 
+from typing import Any
+
 from millstream.errors import SqlSyntaxError
 from millstream.lang import ast
 from millstream.lang.cursor import Cursor
@@ -16,8 +18,10 @@ __all__ = ["ast", "parse", "parse_one"]
 
 def parse(text: str) -> list[ast.Statement]:
     """Parse the statements of a script, separated by semicolons; raise SqlSyntaxError with a position on a mistake."""
-    if not isinstance(text, str):
-        raise SqlSyntaxError("M1010", f"expected statements as text, found {type(text).__name__}")
+    given: Any = text
+    if not isinstance(given, str):
+        hint = "sql('SELECT …'), or sql(Path('queries.sql').read_text())"
+        raise SqlSyntaxError("M1010", f"expected statements as text, found {type(text).__name__}", hint=hint)
     return script(Cursor(text))
 
 

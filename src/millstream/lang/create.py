@@ -258,16 +258,18 @@ class _Clauses:
 
 
 def _watermark(cursor: Cursor) -> ast.Watermark:
-    token = cursor.previous
-    cursor.expect("FOR")
-    name = cursor.name("the time column")
-    delay = None
-    if cursor.accept("AS"):
-        again = cursor.token
-        if cursor.name(f"'{name}'") != name:
-            cursor.error("M1011", f"the watermark of '{name}' must be computed from '{name}'", token=again)
-        if cursor.accept_symbol("-"):
-            delay = duration(cursor, "a delay")
+    token, delay = cursor.previous, None
+    with cursor.like("WATERMARK FOR ts AS ts - INTERVAL '5' SECOND"):
+        cursor.expect("FOR")
+        name = cursor.name("the time column")
+        if cursor.accept("AS"):
+            again = cursor.token
+            if cursor.at("INTERVAL") or cursor.name(f"'{name}'") != name:
+                cursor.error("M1011", f"the watermark of '{name}' must be computed from '{name}'", token=again)
+            if cursor.accept_symbol("-"):
+                delay = duration(cursor, "a delay")
+        if cursor.at("INTERVAL") or cursor.token.kind is Kind.NUMBER:
+            cursor.error("M1001", f"expected AS {name} -, found {cursor.token}")
     return ast.Watermark(name, delay, **token.place)
 
 

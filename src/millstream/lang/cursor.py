@@ -23,6 +23,8 @@ RESERVED = frozenset({
     "WINDOW", "WITH",
 })  # fmt: skip
 """Words that are names only if quoted: each of them continues or ends a clause."""
+_OPENED = {")": "(", "]": "[", "}": "{"}
+"""The bracket that each of these closes."""
 
 
 class Cursor:
@@ -152,8 +154,32 @@ class Cursor:
         return self.advance().text
 
     def suggestion(self, choices: Iterable[str]) -> str:
-        """A hint for the next token if it is a word that resembles one of the choices."""
-        return did_you_mean(self.token.upper, (choice.lower() for choice in choices)) if self.token.upper else ""
+        """A hint for the next token if it is a word that resembles one of the choices. The message lists them."""
+        hint = did_you_mean(self.token.upper, (choice.lower() for choice in choices)) if self.token.upper else ""
+        return "" if hint.startswith("known") else hint
+
+    def _punctuation(self, expected: str) -> str:
+        """A hint about a bracket that is not closed, or a comma that is missing, at a token that was not expected."""
+        start = next((place + 1 for place in range(self._index - 1, -1, -1) if self._tokens[place].is_symbol(";")), 0)
+        opened: list[Token] = []
+        closed = False
+        """Whether the token closes a bracket."""
+        for token in self._tokens[start:]:
+            if token.is_symbol(";"):
+                break
+            if token.is_symbol("(", "[", "{"):
+                opened.append(token)
+            elif token.is_symbol(")", "]", "}") and opened and opened[-1].text == _OPENED[token.text]:
+                opened.pop()
+                closed = closed or token is self.token
+        left = [token for token in opened if token.start < self.token.start]
+        if self.at_symbol(")", "]", "}") and not closed and not left:
+            return f"{self.token} closes nothing: no '{_OPENED[self.token.text]}' is open"
+        if left and (self.ended or self.at_symbol(";", "[", "]", "}") or self.token.upper in RESERVED):
+            return f"{left[-1]} in line {left[-1].line}, column {left[-1].column} is not closed"
+        begins = self.token.kind in (Kind.STRING, Kind.NUMBER, Kind.QUOTED) or self.at_name()
+        comma = "','" in expected or (expected == "')'" and self.previous.kind is not Kind.SYMBOL)
+        return f"is a comma missing before {self.token}?" if begins and comma else ""
 
     def fail(self, expected: str, *, hint: str = "", keywords: Sequence[str] = ()) -> NoReturn:
         """Raise SqlSyntaxError: the next token is not the expected one. A construct of another dialect is named, and
@@ -164,7 +190,7 @@ class Cursor:
         if keywords and (word := foreign.misspelt(self._tokens, self._index, keywords)):
             token, meant = word
             self.error("M1001", f"expected {expected}, found {token}", hint=f"did you mean {meant}?", token=token)
-        self.error("M1001", f"expected {expected}, found {self.token}", hint=hint)
+        self.error("M1001", f"expected {expected}, found {self.token}", hint=hint or self._punctuation(expected))
 
     def error(self, code: str, message: str, *, hint: str = "", token: Token | None = None) -> NoReturn:
         token = token or self.token

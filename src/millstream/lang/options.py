@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+from millstream.errors import MillstreamError
 from millstream.lang import ast
 from millstream.lang.cursor import RESERVED, Cursor
-from millstream.lang.tokens import Kind
+from millstream.lang.tokens import Kind, Place, Token, tokenize
 
 
 def options(cursor: Cursor) -> ast.Options:
@@ -12,10 +15,10 @@ def options(cursor: Cursor) -> ast.Options:
     if not cursor.accept("WITH"):
         return ()
     cursor.expect_symbol("(")
-    found: dict[str, str] = {}
+    found, value = dict[str, str](), cursor.token
     while not cursor.accept_symbol(")"):
-        if found:
-            cursor.expect_symbol(",")
+        if found and not cursor.accept_symbol(","):
+            cursor.fail("',' or ')'", hint=_unquoted(cursor, value))
         token = cursor.token
         name = _option_name(cursor)
         if name in found:
@@ -30,9 +33,43 @@ def options(cursor: Cursor) -> ast.Options:
         ):
             quoted = cursor.token.kind is Kind.QUOTED
             hint = f"text is written in single quotes: '{cursor.token.text}'" if quoted else ""
-            cursor.fail("a value", hint=hint)
+            cursor.fail("a value", hint=hint or _unquoted(cursor, cursor.token))
+        value = cursor.token
         found[name] = sign + cursor.advance().text
     return tuple(found.items())
+
+
+def _unquoted(cursor: Cursor, value: Token) -> str:
+    """A hint for a value that goes on where it should end, since it is not in quotes."""
+    if value.kind is Kind.STRING or cursor.ended or cursor.ahead().is_symbol("=") or value.is_symbol(",", ")"):
+        return ""
+    text = re.split(r"[,);\n]", cursor.text[value.start :] + ")")[0].strip()
+    return f"text is written in single quotes: '{text or value.text}'"
+
+
+def option_place(statement: ast.Statement, error: MillstreamError) -> Place | None:
+    """The position of the option that an error is about: of its name if there is no such option, otherwise of its
+    value; None if the statement does not name it, or if the error is about a part of the statement."""
+    if error.line is not None and (error.line, error.column) != (statement.line, statement.column):
+        return None
+    tokens, inside, names = tokenize(statement.text), 0, dict[str, tuple[Token, Token]]()
+    for before, token, after in zip(tokens, tokens[1:], [*tokens[2:], tokens[-1]], strict=False):
+        if before.upper == "WITH" and token.is_symbol("("):
+            inside = 1
+        elif inside:
+            inside += token.is_symbol("(") - token.is_symbol(")")
+        if token.is_symbol("=") and (inside or tokens[0].upper == "SET"):
+            names[before.text.lower()] = before, after
+        elif before.upper == "INTO" and not inside:
+            names.setdefault("sink", (before, token))
+    quoted = re.findall(r"'([^']*)'", error.message)
+    words = quoted[-1:] if error.code == "M6001" else re.findall(r"[\w]+", error.message.partition(": ")[0])
+    found = next((names[word] for word in sorted(words, key="sink".__eq__) if word in names), None)
+    if found is None or statement.line is None or statement.column is None:
+        return None
+    token = found[error.code != "M6001"]
+    shift = statement.column - 1 if token.line == 1 else 0
+    return {"line": statement.line + token.line - 1, "column": token.column + shift}
 
 
 def _option_name(cursor: Cursor) -> str:

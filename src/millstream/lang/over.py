@@ -21,6 +21,10 @@ from millstream.lang.durations import duration
 from millstream.lang.tokens import Kind
 
 _EXAMPLE = "OVER (PARTITION BY k RANGE 10 MINUTES PRECEDING)"
+_DESCENDING = (
+    "tuples are taken as time passes. The largest of a window: SELECT k, MAX(v) FROM s [RANGE 1 MINUTE] GROUP BY k; "
+    "its last tuple: LAST(v)"
+)
 _IN_ORDER = "PARTITION BY, ORDER BY, the frame, then SLIDE or ACTIVE EXPIRATION, each once"
 
 
@@ -53,9 +57,7 @@ def over_clause(cursor: Cursor, expression: Callable[[Cursor], ast.Expr]) -> ast
 def _order(cursor: Cursor, expression: Callable[[Cursor], ast.Expr]) -> ast.Expr:
     made = expression(cursor)
     if cursor.at("DESC"):
-        cursor.not_yet(
-            "a running aggregate in descending order", hint="leave DESC out: tuples are taken as time passes"
-        )
+        cursor.not_yet("a running aggregate in descending order", hint=_DESCENDING)
     cursor.accept("ASC")
     return made
 

@@ -111,7 +111,8 @@ def _item(cursor: Cursor) -> ast.SelectItem:
         cursor.advance()
         return ast.SelectItem(ast.Star(qualifier, **here), **here)
     if cursor.at("FROM"):
-        cursor.fail("a column or an expression", hint="SELECT * FROM …")
+        comma = cursor.previous.is_symbol(",")
+        cursor.fail("a column or an expression", hint="leave the last comma out" if comma else "SELECT * FROM …")
     made = expression(cursor)
     alias = _alias(cursor)
     if alias is not None and isinstance(made, ast.Function) and made.over is None and at_over(cursor):

@@ -161,6 +161,29 @@ def test_hints_for_bad_rows(
     assert warning.splitlines()[-1] == f"  hint: {hint}; s__bad has the rows"
 
 
+NESTED = "nested values are not read: write v as text, or its values into columns of their own"
+IN_JSON = [("VARCHAR", '{"a": 1}', NESTED), ("BIGINT", "[1, 2]", NESTED), ("BOOLEAN", '"no idea"', "declare v VARCHAR")]
+
+
+@pytest.mark.parametrize(("type_", "value", "hint"), IN_JSON)
+def test_hints_for_values_of_json(
+    type_: str, value: str, hint: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a.json").write_text(f'{{"v": {value}}}\n')
+    given = f"connector = 'json', path = '{tmp_path}', once = true"
+    ran(f"CREATE STREAM s (v {type_}) WITH ({given}); SELECT v FROM s INTO none")
+    assert warned(caplog)[0].splitlines()[-1] == f"  hint: {hint}; s__bad has the rows"
+
+
+def test_lines_in_another_encoding(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.csv").write_bytes("v\nstra\xdfe\n".encode("latin-1"))
+    ran(
+        f"CREATE STREAM s (v VARCHAR) WITH (connector = 'csv', path = '{tmp_path}', once = 1);"
+        " SELECT v FROM s INTO none"
+    )
+    assert "hint: convert it to UTF-8: iconv -f ISO-8859-1" in warned(caplog)[0]
+
+
 @pytest.mark.parametrize("text", ['[{"k": 1}, {"k": 2}]', '[\n{"k": 1},\n{"k": 2}\n]', '{\n"k": 1\n}'])
 def test_json_that_is_not_one_object_a_line(text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.json").write_text(text)

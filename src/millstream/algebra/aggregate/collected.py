@@ -51,14 +51,18 @@ def list_part(type_: Type, *, distinct: bool) -> Part:
     return Part(type_.array, VALUES, ALL_VALUES, "__values")
 
 
-_SHARE = Parameter("the share p", Type.DOUBLE, valid=lambda p: 0 <= p <= 1, range="between 0 and 1")
+def _share(percent: float) -> str:
+    return f"{percent} per cent are {percent / 100:g}" if 1 < percent <= 100 else ""
+
+
+SHARE = Parameter("the share p", Type.DOUBLE, valid=lambda p: 0 <= p <= 1, range="between 0 and 1", hint=_share)
 
 
 class Quantile(AggregateFunction):
     """The value that has the share `p` of the values below it; `exact`: one of the values, not one between two."""
 
     mergeable, sequential, within_group = False, True, True
-    parameters: tuple[Parameter, ...] = (_SHARE,)
+    parameters: tuple[Parameter, ...] = (SHARE,)
 
     def __init__(
         self, name: str, *spellings: str, exact: bool = False, p: float | None = None, distinct: bool = False

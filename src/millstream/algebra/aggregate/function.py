@@ -70,6 +70,8 @@ class Parameter:
     range: str = ""
     letter: str = "p"
     """Its name in hints."""
+    hint: Callable[[Any], str] = lambda _: ""
+    """What to write instead of a value that is not valid."""
 
 
 class AggregateFunction(ABC):

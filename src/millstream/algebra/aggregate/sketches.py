@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from millstream.algebra.aggregate.collected import at_share, items
-from millstream.algebra.aggregate.function import AggregateFunction, Parameter, Part
+from millstream.algebra.aggregate.collected import SHARE, at_share, items
+from millstream.algebra.aggregate.function import AggregateFunction, Part
 from millstream.algebra.aggregate.reduction import Operation
 from millstream.algebra.types import Type
 
@@ -235,7 +235,7 @@ class ApproxQuantile(AggregateFunction):
 
     name, spellings, type, numeric, over = "APPROX_QUANTILE", ("APPROX_PERCENTILE",), Type.DOUBLE, True, False
     within_group = True
-    parameters = (Parameter("the share p", Type.DOUBLE, valid=lambda p: 0 <= p <= 1, range="between 0 and 1"),)
+    parameters = (SHARE,)
     _kept = Kept(lambda values: values, counters, added)
 
     def __init__(self, share: float | None = None) -> None:

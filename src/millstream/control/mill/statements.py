@@ -20,10 +20,11 @@ from millstream.control.mill.feedback_statement import run_feedback
 from millstream.control.mill.journal import aggregate_name
 from millstream.control.mill.places import switches_of
 from millstream.control.mill.sharing import explain_running, explain_start
-from millstream.errors import BindError, OptionError, PlanError, did_you_mean
+from millstream.errors import BindError, InputError, OptionError, PlanError, did_you_mean
 from millstream.ingest.tables import read_table
 from millstream.lang import ast, parse
 from millstream.lang.aggregate.ast import CreateAggregate
+from millstream.lang.options import option_place
 from millstream.lang.spelling import spelled
 from millstream.lang.statements import STAGES
 from millstream.lang.table.ast import CreateTableFunction, CreateView, Write, WriteStatement
@@ -53,7 +54,13 @@ LOG = logging.getLogger("millstream")
 def run_statement(mill: Mill, statement: ast.Statement) -> str:
     """Run one statement; return the text of `EXPLAIN` and `SHOW`."""
     with statement.placing():
-        return _run(mill, statement)
+        try:
+            return _run(mill, statement)
+        except (OptionError, InputError) as error:
+            about_option = isinstance(error, OptionError) or error.code == "M5002"
+            if about_option and (place := option_place(statement, error)) is not None:
+                error.line, error.column = place["line"], place["column"]
+            raise
 
 
 def _run(mill: Mill, statement: ast.Statement) -> str:

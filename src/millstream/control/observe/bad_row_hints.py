@@ -7,6 +7,8 @@ import re
 from millstream.algebra.schema import Attribute
 from millstream.algebra.types import Type
 from millstream.ingest.losses import BadKind
+from millstream.ingest.paged.files.other_kinds import CONVERTED
+from millstream.ingest.paged.files.text import NO_TEXT
 from millstream.lang.spelling import spelled as named
 from millstream.logical.catalog import StreamDefinition
 
@@ -25,6 +27,8 @@ def what_to_declare(stream: StreamDefinition, kind: BadKind) -> str:
     """The hint for bad rows of a kind; empty if there is none."""
     column = next((a for a in stream.schema if kind.reason.startswith(f"column '{a.name}'")), None)
     connector = stream.options.get("connector", "").lower()
+    if kind.reason.startswith(NO_TEXT):
+        return CONVERTED[:1].lower() + CONVERTED[1:]
     if column is not None:
         return _of_column(stream, column, kind.reason, csv=connector == "csv")
     if connector == "json":
@@ -41,6 +45,8 @@ def _of_column(stream: StreamDefinition, column: Attribute, reason: str, *, csv:
     if " is out of range " in reason:
         return _in_range(stream, column, problem.partition(" is out of range ")[0])
     value = problem.rpartition(" is not ")[0].strip("'")
+    if value.startswith(("{", "[")) and not column.type.is_array:
+        return f"nested values are not read: write {name} as text, or its values into columns of their own"
     if column.type.is_numeric and _COMMAS.fullmatch(value):
         return f"write {name} with a decimal point and no commas, such as 1234.5"
     if column.type.is_integer and _is_number(value) and column.name != stream.schema.time:
@@ -50,7 +56,7 @@ def _of_column(stream: StreamDefinition, column: Attribute, reason: str, *, csv:
         return f"{missing}write {name} as {_SECONDS}"
     if column.name == stream.schema.time:
         return f"write {name} as a whole number, or declare {name} TIMESTAMP"
-    return f"{missing}declare {name} VARCHAR"
+    return f"{missing}declare {name} VARCHAR" if column.type is not Type.VARCHAR else f"write {name} as text"
 
 
 def _in_range(stream: StreamDefinition, column: Attribute, value: str) -> str:

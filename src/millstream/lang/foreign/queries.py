@@ -107,7 +107,7 @@ QUERIES: dict[str, tuple[str, str]] = {
     # after FROM
     "FETCH FIRST": ("FETCH FIRST", _FIRST),
     "FETCH NEXT": ("FETCH NEXT", _FIRST),
-    "QUALIFY": ("QUALIFY", "HAVING, or a subquery in FROM with WHERE"),
+    "QUALIFY": ("QUALIFY", "FROM (SELECT k, v, ROW_NUMBER() OVER (PARTITION BY k) AS n FROM s) WHERE n = 1"),
     "EMIT CHANGES": ("EMIT", "leave it out: rows are emitted when they are final"),
     "EMIT FINAL": ("EMIT", "leave it out: rows are emitted when they are final"),
     "EMIT EVERY": ("EMIT EVERY", "a window with SLIDE: s [RANGE 60 SECONDS SLIDE 10 SECONDS]"),

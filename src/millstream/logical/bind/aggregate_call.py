@@ -114,7 +114,9 @@ def _constant(name: str, parameter: Parameter, node: ast.Expr) -> Any:
             raise BindError("M2006", f"{parameter.name} of {name} needs {parameter.type.value}, not {bound.type.value}")
         if not parameter.valid(cast_.value):
             raise BindError(
-                "M2009", f"{parameter.name} of {name} must be {parameter.range}, not {format_value(bound.value)}"
+                "M2009",
+                f"{parameter.name} of {name} must be {parameter.range}, not {format_value(bound.value)}",
+                hint=parameter.hint(bound.value),
             )
         return cast_.value
 

@@ -73,7 +73,9 @@ class ExpressionBinder:
             case ast.Case():
                 return self._case(node)
             case ast.Cast():
-                return _explicit_cast(self.bind(node.operand), type_named(node.type_name.name))
+                operand = self.bind(node.operand)
+                with node.type_name.placing():
+                    return _explicit_cast(operand, type_named(node.type_name.name))
             case ast.Extract():
                 return extract(node.part, self.bind(node.operand))
             case ast.Function():

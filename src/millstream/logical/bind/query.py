@@ -286,12 +286,15 @@ def _running(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, plan:
     if select.group or select.having is not None or any(contains_aggregate(item.expression) for item in select.items):
         clause = "GROUP BY" if select.group else "HAVING" if select.having is not None else "an aggregate without OVER"
         hint = "Aggregate in a subquery of FROM first, and compute the running aggregate over its rows."
+        if select.having is not None and not select.group:
+            hint = "compute the running aggregate in a subquery of FROM, and select its rows with WHERE"
         alone = (item.expression for item in select.items if contains_aggregate(item.expression))
         where = select.group[0] if select.group else select.having or next(alone)
         raise PlanError("M3050", f"OVER together with {clause}", hint=hint, **where.place)
     _check_window(select, entries, scope)
     if _mixes_units(plan):
-        raise PlanError("M3024", "a running aggregate over streams that count time in different units")
+        hint = "a running aggregate over each of them; or groups over both, by a column: [RANGE 10 ON ts]"
+        raise PlanError("M3024", "a running aggregate over streams that count time in different units", hint=hint)
     over = OverBinder(scope, plan)
     try:
         items = _items(select, scope, over.binder())

@@ -21,7 +21,7 @@ from millstream.algebra.values import record
 from millstream.errors import InputError
 from millstream.ingest.paged.files.csv_lines import even, fields, line_numbers, records
 from millstream.ingest.paged.files.formats import File, Part, positions, unreadable
-from millstream.ingest.paged.files.other_kinds import check_text
+from millstream.ingest.paged.files.other_kinds import CONVERTED, check_text
 from millstream.ingest.paged.files.text import (
     NO_TEXT,
     TextFormat,
@@ -92,7 +92,13 @@ class CsvFormat(TextFormat):
                 raise unreadable(file, f"In its first line, {error}") from None
         if len(names) == 1:
             self._check_delimiter(file, names[0])
-        return _Reader(self, len(names), list(positions(file, names, self.schema).values()))
+        try:
+            return _Reader(self, len(names), list(positions(file, names, self.schema).values()))
+        except InputError:
+            if any("\ufffd" in name for name in names):
+                message = f"the first line of file '{file.path}' is not UTF-8"
+                raise InputError("M5046", message, hint=CONVERTED) from None
+            raise
 
     def _check_delimiter(self, file: File, header: str) -> None:
         """Raise InputError if another delimiter finds columns of the stream in the first line."""

@@ -19,6 +19,7 @@ class _Kind(NamedTuple):
 
 
 PARQUET = b"PAR1"
+CONVERTED = "Convert it to UTF-8: iconv -f ISO-8859-1 -t UTF-8 FILE, if it is Latin-1"
 OTHER_KINDS = (
     _Kind(b"\x1f\x8b", ".gz", "compressed (gzip)", "Decompress it: gunzip FILE"),
     _Kind(b"\x28\xb5\x2f\xfd", ".zst", "compressed (zstd)", "Decompress it: unzstd FILE"),

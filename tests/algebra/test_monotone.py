@@ -26,12 +26,21 @@ STRICT += [
     "CAST(d AS TIMESTAMP)",
     "d + 1",
 ]
-STRICT += ["t - TIMESTAMP '2000-01-01 00:00:00'"]
+STRICT += ["t - TIMESTAMP '2000-01-01 00:00:00'", "CAST(t AS VARCHAR)", "CAST(d AS VARCHAR)"]
 WEAK = ["i / 10", "FLOOR(i / 10)", "CEIL(x)", "ROUND(x)", "ROUND(x, 1)", "x * 3", "x + 0.1", "CAST(i AS DOUBLE)"]
 WEAK += ["CAST(x AS BIGINT)", "CAST(t AS DATE)", "CAST(t AS BIGINT)", "YEAR(t)", "i / -2 * -1", "EXTRACT(EPOCH FROM t)"]
-WEAK += ["INTERVAL '1' DAY * j"]
+WEAK += ["INTERVAL '1' DAY * j", "CAST(CAST(t AS DATE) AS VARCHAR)", "SUBSTRING(CAST(t AS VARCHAR), 1, 13)"]
 FALLING = ["-i", "5 - i", "i * -2", "i / -2"]
-NEITHER = ["i % 5", "i + j", "i * i", "i * 0", "CAST(i AS VARCHAR)", "CAST(t AS VARCHAR)", "ABS(i)", "i * NULL"]
+NEITHER = [
+    "i % 5",
+    "i + j",
+    "i * i",
+    "i * 0",
+    "CAST(i AS VARCHAR)",
+    "SUBSTRING(CAST(t AS VARCHAR), 6, 2)",
+    "ABS(i)",
+    "i * NULL",
+]
 NEITHER += ["CASE WHEN i > 0 THEN i ELSE 0 END", "MONTH(t)", "2 / x", "COALESCE(i, 1)", "7", "LENGTH(name)"]
 
 

@@ -5,9 +5,10 @@
 | x, x + c, c + x, x - c, x * c with c > 0: integers and times | rises strictly |
 | the same with fractions; x / c with c > 0; FLOOR, CEIL, ROUND; EXTRACT of YEAR and EPOCH | rises, may stand still |
 | - x, c - x, x * c and x / c with c < 0 | falls |
-| CAST between integers, DATE to TIMESTAMP | rises strictly |
+| CAST between integers, DATE to TIMESTAMP, TIMESTAMP and DATE to VARCHAR | rises strictly |
+| the first characters of such a text: SUBSTRING(x, 1, 10) | rises, may stand still |
 | CAST between other numbers, and from TIMESTAMP to DATE or a number, and back | rises, may stand still |
-| any other: two columns, %, CASE, a cast to text | not monotone |
+| any other: two columns, %, CASE, a number as text | not monotone |
 
 If no later x is below v, no later f(x) is below f(v), where f rises. If no later x equals v either, no later f(x)
 equals f(v), provided that f rises strictly.
@@ -60,6 +61,8 @@ def monotone(expression: Expression) -> Monotone | None:
             return _arithmetic(expression)
         case Call(function=function, arguments=(operand, *rest)) if function in _STEPS:
             return None if any(digits.columns() for digits in rest) else _of(operand, strict=False)
+        case Call(function="SUBSTRING", arguments=(operand, Literal(value=0 | 1), Literal())):
+            return _of(operand, strict=False)
         case Call(function="EXTRACT", arguments=(Literal(value=part), operand)):
             timed = operand.type is not Type.INTERVAL or part == "EPOCH"
             return _of(operand, strict=False) if timed and part in _PARTS else None
@@ -144,4 +147,6 @@ def _strict_cast(source: Type, target: Type) -> bool | None:
         return True
     if (source.is_numeric or source in times) and (target.is_numeric or target in times):
         return None if source in times and target in times else False
+    if target is Type.VARCHAR and source in (Type.TIMESTAMP, Type.DATE):
+        return True  # years have four digits, and a time without a fraction is shorter than one with it
     return False if (source, target) == (Type.TIMESTAMP, Type.DATE) else None

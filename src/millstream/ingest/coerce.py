@@ -22,7 +22,7 @@ import polars as pl
 
 from millstream.algebra.types import MICROS, Type, check_unicode, format_value, micros, short
 from millstream.ingest.lines import is_null, read
-from millstream.ingest.written_times import usual_times
+from millstream.runtime.expression.written_times import usual_times
 
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 """The range of timestamps: the years 1 to 9999."""

@@ -51,7 +51,8 @@ def call(name: str, arguments: list[Expression]) -> Expression:
 
 
 def extract(part: str, operand: Expression) -> Expression:
-    """Return a part of a timestamp, date or interval. SECOND and EPOCH may have a fraction."""
+    """Return a part of a timestamp, date or interval. SECOND and EPOCH may have a fraction; the function SECOND drops
+    it."""
     if operand.type not in (Type.TIMESTAMP, Type.DATE, Type.INTERVAL, Type.NULL):
         raise BindError("M2006", f"EXTRACT needs a TIMESTAMP, not {operand.type.value}")
     if operand.type is Type.INTERVAL and part in ("YEAR", "MONTH"):
@@ -148,5 +149,7 @@ _FUNCTIONS: dict[str, Signature] = {
     **{name: Signature(1, None, _choice) for name in ("coalesce", "greatest", "least")},
     "nullif": Signature(2, 2, _null_if),
     "if": Signature(2, 3, _if),
-    **{name: Signature(1, 1, lambda name, arguments: extract(name, arguments[0])) for name in _PARTS},
+    **{
+        name: Signature(1, 1, lambda name, arguments: cast(extract(name, arguments[0]), Type.BIGINT)) for name in _PARTS
+    },
 }

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from millstream.algebra.early import Prod
@@ -180,6 +181,7 @@ class Status:
     """How good the early answers of each query were."""
 
 
+@np.errstate(all="ignore")  # an operator computes inf - inf and the like as IEEE 754 says, without a warning
 def run_batch(
     host: ShardHost,
     given: Given,

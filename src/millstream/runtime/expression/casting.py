@@ -2,7 +2,7 @@
 
 A value that cannot be converted becomes NULL: a continuous query must not stop for one bad value. Numbers are truncated
 towards zero. A TIMESTAMP as a number, and back, is seconds since the epoch. Text is read and written in the form of
-transcripts.
+transcripts; a text is a time in all forms that input takes, and a DATE is that of such a time.
 
 >>> import polars as pl
 >>> frame = pl.DataFrame({"x": ["7", "seven", None]})
@@ -15,12 +15,12 @@ from __future__ import annotations
 import polars as pl
 
 from millstream.algebra.array_text import PLAIN
-from millstream.algebra.types import MICROS, Type
+from millstream.algebra.types import BLANKS, MICROS, Type
 from millstream.runtime.expression.exact import quotient
 from millstream.runtime.expression.overflow import LIMITS
+from millstream.runtime.expression.written_times import written_times
 
 _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
-_STAMP_FORMATS = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M")
 
 
 def convert(value: pl.Expr, source: Type, target: Type) -> pl.Expr:
@@ -46,16 +46,15 @@ def convert(value: pl.Expr, source: Type, target: Type) -> pl.Expr:
 
 
 def _from_text(text: pl.Expr, target: Type) -> pl.Expr:
-    text = text.str.strip_chars()
+    text = text.str.strip_chars(BLANKS)
     if target is Type.BOOLEAN:
         word = text.str.to_lowercase()
         return pl.when(word.is_in(_TRUE)).then(True).when(word.is_in(_FALSE)).then(False)
     if target is Type.TIMESTAMP:
         seconds = convert(text.cast(pl.Float64, strict=False), Type.DOUBLE, Type.TIMESTAMP)
-        stamps = [text.str.to_datetime(form, time_unit="us", strict=False) for form in _STAMP_FORMATS]
-        return pl.coalesce(seconds, *stamps, text.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us")))
+        return pl.coalesce(_time(text), seconds)
     if target is Type.DATE:
-        return text.str.to_date("%Y-%m-%d", strict=False)
+        return _time(text).cast(pl.Date)
     if target is Type.INTERVAL:
         return convert(text.cast(pl.Float64, strict=False), Type.DOUBLE, Type.INTERVAL)
     if target.is_integer:
@@ -65,6 +64,10 @@ def _from_text(text: pl.Expr, target: Type) -> pl.Expr:
             target.polars, strict=False
         )
     return text.cast(target.polars, strict=False)
+
+
+def _time(text: pl.Expr) -> pl.Expr:
+    return pl.map_batches([text], lambda texts: written_times(texts[0]), Type.TIMESTAMP.polars, is_elementwise=True)
 
 
 def _to_text(value: pl.Expr, source: Type) -> pl.Expr:

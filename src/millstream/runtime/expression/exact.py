@@ -1,4 +1,4 @@
-"""Division by a constant, rounded as the division of two columns is.
+"""Division by a constant, rounded as the division of two columns is, and its remainder.
 
 Polars multiplies a column by the reciprocal of a constant divisor. That rounds twice (49 / 49 is below 1), and not on a
 page of one row, so a result would depend on the cut into batches. Here the divisor is a column of equal values.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import polars as pl
 
 
@@ -22,8 +23,15 @@ def quotient(value: pl.Expr, by: pl.Expr) -> pl.Expr:
 
 
 def modulus(value: pl.Expr, by: pl.Expr) -> pl.Expr:
-    """Return what is left of floats that are not negative, if the divisor is a constant too."""
-    return _by_column(operator.mod, value, by)
+    """Return the remainder of floats with the sign of the value: C's `fmod`, which is exact."""
+    return _by_column(_fmod, value, by)
+
+
+def _fmod(values: pl.Series, divisors: pl.Series) -> pl.Series:
+    with np.errstate(invalid="ignore"):
+        found = pl.Series(values.name, np.fmod(values.to_numpy(), divisors.to_numpy()))
+    unknown = values.is_null() | divisors.is_null()
+    return found.set(unknown, None) if unknown.any() else found
 
 
 def _by_column(operation: Callable[[pl.Series, pl.Series], pl.Series], value: pl.Expr, by: pl.Expr) -> pl.Expr:

@@ -2,8 +2,8 @@
 
 NULL in, NULL out, except for COALESCE, NULLIF, IF, GREATEST and LEAST (the last two skip NULLs). An argument outside a
 function's domain yields NULL: `SQRT(-1)`, `LN(0)`, `MOD(x, 0)`. So does a result that no DOUBLE represents:
-`EXP(1000)`. Positions in text count from 1, negative ones from the end. ROUND rounds halves away from zero; an integer
-stays an integer.
+`EXP(1000)`; of NaN and infinity the results are those of IEEE 754. Positions in text count from 1, negative ones from
+the end. ROUND rounds halves away from zero; an integer stays an integer.
 
 | group | functions |
 |---|---|
@@ -69,9 +69,7 @@ def call(node: Call, evaluated: Callable[[Expression], pl.Expr]) -> pl.Expr:
 def remainder(value: pl.Expr, divisor: pl.Expr, type_: Type) -> pl.Expr:
     """Return the remainder of numbers of a type, with the sign of the dividend; NULL for a divisor of 0."""
     if not type_.is_integer:
-        found = modulus(value.abs(), divisor.abs()) * value.sign()
-        whole = divisor.is_infinite() & value.is_finite()  # Polars' `%` of an infinite divisor is NaN
-        return pl.when(divisor != 0).then(pl.when(whole).then(value).otherwise(found))
+        return pl.when(divisor != 0).then(modulus(value, divisor).cast(type_.polars))
     # `abs` of the least integer does not fit. Polars' `%` has the sign of the divisor.
     found = value % divisor
     opposite = (found != 0) & ((found < 0) != (value < 0))
@@ -128,13 +126,18 @@ def _half_up(value: pl.Expr) -> pl.Expr:
     return below + (value - below >= 0.5).cast(pl.Float64)
 
 
-def _finite(value: pl.Expr) -> pl.Expr:
-    """Return NULL for what a DOUBLE cannot represent."""
-    return pl.when(value.is_finite()).then(value)
+def _finite(value: pl.Expr, *arguments: pl.Expr) -> pl.Expr:
+    """Return a value, but NULL where no DOUBLE represents that of finite arguments."""
+    return pl.when(pl.any_horizontal(value.is_finite(), *(~each.is_finite() for each in arguments))).then(value)
+
+
+def _exp(value: pl.Expr) -> pl.Expr:
+    return _finite(value.exp(), value)
 
 
 def _power(arguments: Arguments) -> tuple[pl.Expr, Type]:
-    return _finite(_float(arguments[0]).pow(_float(arguments[1]))), Type.DOUBLE
+    base, exponent = map(_float, arguments)
+    return _finite(base.pow(exponent), base, exponent), Type.DOUBLE
 
 
 def _modulo(arguments: Arguments) -> tuple[pl.Expr, Type]:
@@ -229,7 +232,7 @@ _PLAIN: dict[str, Callable[[Arguments], tuple[pl.Expr, Type]]] = {
     "ROUND": _round,
     "SQRT": _on_float(lambda x: pl.when(x >= 0).then(x.sqrt())),
     "LN": _on_float(lambda x: pl.when(x > 0).then(x.log())),
-    "EXP": _on_float(lambda x: _finite(x.exp())),
+    "EXP": _on_float(_exp),
     "POWER": _power,
     "MOD": _modulo,
     "UPPER": _on_text(lambda s: s.str.to_uppercase()),

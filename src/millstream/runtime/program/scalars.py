@@ -186,18 +186,16 @@ def _half_up(value: Any) -> Any:
 
 def _power(base: float, exponent: float) -> float | None:
     try:
-        found = math.pow(base, exponent)
+        return math.pow(base, exponent)
     except (OverflowError, ValueError):
         return None
-    return found if math.isfinite(found) else None
 
 
 def _exp(value: float) -> float | None:
     try:
-        found = math.exp(value)
+        return math.exp(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
 
 
 def _sqrt(value: float) -> float | None:

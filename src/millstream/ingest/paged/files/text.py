@@ -23,7 +23,7 @@ from millstream.ingest.paged.files.formats import BEFORE_ALL, File, Part, check_
 from millstream.ingest.paged.files.prod_lines import LineReader, RowsAmongProds, prod_of
 from millstream.ingest.paged.split import SplitRows, narrowed, selected
 from millstream.ingest.rows import NO_BAD, Rows, rows_of
-from millstream.ingest.written_times import usual_times
+from millstream.runtime.expression.written_times import usual_times
 
 CHUNK = 65_536
 LEAF = 512

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.algebra.types import Type, parse_value
-from millstream.ingest.written_times import usual_times
+from millstream.runtime.expression.written_times import usual_times
 from tests.tries import tries
 
 ODD = [

@@ -1,4 +1,5 @@
-"""Columns of written timestamps, read as a whole: `YYYY-MM-DD HH:MM:SS`, with a fraction or without.
+"""Columns of written timestamps, read as a whole: `YYYY-MM-DD HH:MM:SS`, with a fraction or without, at once, and all
+other forms that `parse_timestamp` takes.
 
 Polars and Python read these forms alike, but Polars also accepts others (`2024-1-2 3:4:5`, `23:59:60`), so each text is
 checked first. If all texts have the same length, which is the rule, their bytes are computed with directly.
@@ -13,13 +14,19 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Integers
-from millstream.algebra.types import DATE, MICROS
+from millstream.algebra.types import DATE, MICROS, Type
+from millstream.runtime.expression.overflow import LIMITS
 
 _DIGITS = (0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18)
 """The places of the digits in a timestamp without a fraction."""
 _WHOLE = 19
 """The length of such a timestamp."""
 _DAY = 86_400 * MICROS
+_CLOCK = r"([0-9]{2}:[0-9]{2})(?::([0-5][0-9])(?:\.([0-9]+))?)?"
+_ZONE = r"(?:Z|([+-][0-9]{2})(?::?([0-9]{2}))?)?"
+_MOMENT = f"^({DATE})(?:[ T]{_CLOCK}{_ZONE})?$"
+"""A written time, as `parse_timestamp` takes it: its date, hour and minute, second, fraction, and offset."""
+_MINUTES = 24 * 60
 
 
 def usual_times(texts: pl.Series, separator: str = " ", zone: str = "") -> pl.Series:
@@ -31,6 +38,27 @@ def usual_times(texts: pl.Series, separator: str = " ", zone: str = "") -> pl.Se
     times = texts.str.to_datetime(f"%Y-%m-%d{separator}%H:%M:%S%.f{zone}", time_unit="us", strict=False)
     ours = times.dt.year().is_between(1, 9999).fill_null(True)
     return times if ours.all() else times.set(~ours, None)
+
+
+def written_times(texts: pl.Series) -> pl.Series:
+    """Return written times in UTC; NULL where the text is none."""
+    times = usual_times(texts)
+    other = times.is_null() & texts.is_not_null()
+    return times.scatter(other.arg_true(), _moments(texts.filter(other))) if other.any() else times
+
+
+def _moments(texts: pl.Series) -> pl.Series:
+    parts = pl.col("text").str.extract_groups(_MOMENT)
+    date, time, second, fraction, hours, minutes = (parts.struct.field(str(number)) for number in range(1, 7))
+    whole = pl.concat_str(date, pl.lit(" "), time.fill_null("00:00"), pl.lit(":"), second.fill_null("00"))
+    read = whole.str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False).cast(pl.Int64)
+    micros = fraction.fill_null("0").str.slice(0, 6).str.pad_end(6, "0").cast(pl.Int64)
+    east = hours.cast(pl.Int64).abs() * 60 + minutes.fill_null("0").cast(pl.Int64)
+    sign = pl.when(hours.str.starts_with("-")).then(-1).otherwise(1)
+    offset = pl.when(hours.is_null()).then(0).when(east < _MINUTES).then(sign * east)
+    count = read + micros - offset * 60 * MICROS
+    inside = pl.when(count.is_between(*LIMITS[Type.TIMESTAMP])).then(count)
+    return texts.alias("text").to_frame().select(inside.cast(Type.TIMESTAMP.polars)).to_series()
 
 
 def _even(texts: pl.Series, separator: str, zone: str) -> pl.Series | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -128,6 +129,25 @@ def test_nan_is_the_greatest_number(call: str) -> None:
         except duckdb.OutOfRangeException:  # here NaN is a result as any other
             theirs = math.nan
     assert mine == theirs or (math.isnan(mine) and math.isnan(theirs))
+
+
+OVER = ("ROWS 2 PRECEDING", "RANGE 3 PRECEDING", "UNBOUNDED PRECEDING", "ROWS 3 PRECEDING SLIDE 2")
+
+
+@pytest.mark.parametrize("call", ["SUM(x)", "AVG(x)", "STDDEV(x)", "MEDIAN(x)", "APPROX_QUANTILE(x, 0.5)"])
+def test_infinity_warns_of_nothing(call: str) -> None:
+    mill = LocalMill(Options(contracts="off"))
+    mill.execute("CREATE STREAM s (ts BIGINT, x DOUBLE) ORDER BY ts")
+    queries = [f"SELECT ts, {call} OVER ({frame}) FROM s" for frame in OVER]
+    queries.append(f"SELECT window_end, {call} FROM s [RANGE 4 SLIDE 2] GROUP BY window_end EMIT EARLY EVERY 1 SECOND")
+    for number, query in enumerate(queries):
+        mill.add_query(f"q{number}", query)
+    values = [math.inf, -math.inf, 1.0, math.nan, None, 1e308, 1e308, -math.inf]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        mill.insert("s", list(enumerate(values * 3)))
+        mill.drain()
+    assert all(mill.take_rows(f"q{number}").height for number in range(len(queries)))
 
 
 def test_the_docs_list_every_function() -> None:

@@ -19,13 +19,15 @@ Tuple = tuple[int, int, int]
 """Time, key, and a unique number."""
 LAST = 400
 """No time of a test is later."""
-RISING: dict[str, Callable[[int], float]] = {
+RISING: dict[str, Callable[[int], float | str]] = {
     "ts": lambda t: t,
     "ts + 5": lambda t: t + 5,
     "ts * 2 - 1": lambda t: t * 2 - 1,
     "3 - (1 - ts)": lambda t: t + 2,
     "FLOOR(ts / 10)": lambda t: t // 10,
     "CAST(ts AS DOUBLE)": float,
+    "CAST(CAST(CAST(ts * 3600 AS TIMESTAMP) AS DATE) AS VARCHAR)": lambda t: f"1970-01-{t // 24 + 1:02}",
+    "SUBSTRING(CAST(CAST(ts AS TIMESTAMP) AS VARCHAR), 1, 16)": lambda t: f"1970-01-01 00:{t // 60:02}",
 }
 BETWEEN: dict[str, Callable[[int, int], bool]] = {
     "l.ts = r.ts": lambda a, b: a == b,

@@ -60,12 +60,18 @@ class Feed:
         held: Counter[str] = Counter()
         for graph in self.mill.statistics("q"):
             for name, node in graph.items():
-                held[name] += node.state + node.buffered + len(node.guards)
+                held[name] += node.state + node.buffered + sum(test.values for test in node.tests)
         return held
 
     def guards(self) -> Counter[str]:
         """The guards of each operator now."""
-        return Counter({name: len(node.guards) for graph in self.mill.statistics("q") for name, node in graph.items()})
+        return Counter(
+            {
+                name: sum(test.values for test in node.tests)
+                for graph in self.mill.statistics("q")
+                for name, node in graph.items()
+            }
+        )
 
     def close(self) -> None:
         """Close everything, as declared: all keys and numbers, and all time."""

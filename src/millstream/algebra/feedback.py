@@ -21,8 +21,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum
+from math import prod
 from typing import ClassVar
 
+from millstream.algebra.punctuation.common import MOST_VALUES
 from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.schema import Schema
 from millstream.algebra.upstream import Answer, Upstream
@@ -83,8 +85,21 @@ class Feedback(Upstream):
 
 
 def added(messages: Sequence[Feedback], new: Feedback) -> list[Feedback]:
-    """Return messages with a new one, in place of those that it covers, without the oldest of too many desired ones."""
+    """Return messages with a new one, in place of those that it covers, without the oldest of too many desired ones.
+    Assumed feedback is merged with one that differs in the values, or the range, of one column.
+
+    >>> from millstream.algebra.punctuation.restriction import equal
+    >>> said = [Feedback(Intent.ASSUMED, Pattern.of(k=equal(value))) for value in (1, 2)]
+    >>> [str(each) for each in added(said[:1], said[1])]
+    ['~[k {1, 2}]']
+    """
     kept = [each for each in messages if not new.covers(each)]
+    if new.intent is Intent.ASSUMED:
+        for each in kept:
+            if each.intent is new.intent and each.relayed is new.relayed:
+                both = each.pattern.union(new.pattern)
+                if both is not None and prod(len(part.values) or 1 for _, part in both.items) <= MOST_VALUES:
+                    return added([other for other in kept if other is not each], replace(new, pattern=both))
     desired = [each for each in kept if each.intent is Intent.DESIRED] if new.intent is Intent.DESIRED else []
     if len(desired) >= MOST_DESIRED:
         kept.remove(desired[0])

@@ -57,11 +57,13 @@ class Rule:
 @dataclass(frozen=True, slots=True)
 class Response:
     """The rule that applies, and what it comes to for a pattern. `omitted`: for each input, the tuples that it may
-    omit. `watched`: a pattern that a result keeps matching once it does, so that single groups can be given up."""
+    omit. `watched`: a pattern that a result keeps matching once it does, so that single groups can be given up.
+    `parts`: patterns that match the same results, and that it responds to one by one."""
 
     rule: Rule
     omitted: tuple[Pattern | None, ...]
     watched: Pattern | None = None
+    parts: tuple[Pattern, ...] = ()
 
     def __bool__(self) -> bool:
         """True if the operator does more than its reader, which drops the results."""

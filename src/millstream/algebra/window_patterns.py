@@ -59,6 +59,21 @@ def panes_of(ends: Restriction, range_: int, slide: int) -> Restriction:
     return times if times.is_empty else between(times.lo, times.hi, False, True)
 
 
+def runs_of(ends: Restriction, slide: int) -> list[Restriction]:
+    """Return a list of ends as ranges of successive windows; a value between two ends is the end of none.
+
+    >>> from millstream.algebra.punctuation.restriction import one_of
+    >>> [str(run) for run in runs_of(one_of([15, 20, 22, 40]), 5)]
+    ['[15, 20]', '40']
+    """
+    found: list[tuple[Any, Any]] = []
+    for value in ends.values:
+        if _integer(value) % slide == 0:
+            follows = bool(found) and _integer(found[-1][1]) + slide == _integer(value)
+            found[-1 if follows else len(found) :] = [(found[-1][0] if follows else value, value)]
+    return [between(*run) for run in found]
+
+
 def stretch(times: Restriction, tick: int = 0) -> Stretch:
     """Return the instants that a range surely has. `<= v` includes v only with a tick of 1, as `map_upper` has it."""
     low, high = as_integer(times.lo), as_integer(times.hi)

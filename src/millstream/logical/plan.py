@@ -165,12 +165,17 @@ class Plan(ABC):
     def respond(self, pattern: Pattern) -> Response:
         """Return the response to feedback: no result that matches the pattern is wanted."""
         below, watched = self.disclaimed(pattern), self.watched(pattern)
-        return Response(applying(self.rules, below, watched), below, watched)
+        told = watched is not None or any(each is not None for each in below)
+        return Response(applying(self.rules, below, watched), below, watched, () if told else self.parts(pattern))
 
     def disclaimed(self, pattern: Pattern) -> Omitted:
         """Return the tuples that each input may omit if no result that matches the pattern is wanted; by default those
         that a condition would drop that is pushed down."""
         return omitted(self, pattern)
+
+    def parts(self, pattern: Pattern) -> tuple[Pattern, ...]:
+        """Return patterns that match the same results, and to which it responds, though not to the pattern itself."""
+        return ()
 
     def feedback_sent(self, inputs: tuple[Offers, ...]) -> tuple[FeedbackScheme, ...]:
         """Return the assumed feedback that it sends to each input by itself, whatever it receives, if inputs promise

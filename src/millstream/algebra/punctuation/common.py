@@ -18,6 +18,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import Form, one_of
 
 MOST_VALUES = 256
+"""Most values, or choices of values, of the lists in a pattern that others have been merged into."""
 MOST = 64
 """The most patterns of a result. Leaving one out is always safe for feedback: fewer tuples are omitted."""
 

@@ -75,6 +75,22 @@ class Pattern:
         names = self.attributes | other.attributes
         return Pattern.of({name: self.get(name).intersect(other.get(name)) for name in names})
 
+    def union(self, other: Pattern) -> Pattern | None:
+        """The pattern that matches exactly what one of both matches; None if none is known.
+
+        >>> from millstream.algebra.punctuation.restriction import equal
+        >>> print(Pattern.of(k=equal(1), n=equal(7)).union(Pattern.of(k=equal(2), n=equal(7))))
+        [k {1, 2}, n = 7]
+        """
+        if len(self.items) != len(other.items):
+            return None
+        apart = [pair for pair in zip(self.items, other.items, strict=True) if pair[0] != pair[1]]
+        if len(apart) != 1 or apart[0][0][0] != apart[0][1][0]:
+            return None
+        [((name, own), (_, others))] = apart
+        both = own.union(others)
+        return None if both is None else Pattern.of(dict(self.items) | {name: both})
+
     def rename(self, names: Mapping[str, str]) -> Pattern:
         """Rename attributes, by default to themselves; restrictions that get the same name are intersected."""
         renamed: dict[str, Restriction] = {}

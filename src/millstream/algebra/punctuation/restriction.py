@@ -124,6 +124,31 @@ class Restriction:
             hi = other.hi
         return between(lo, hi, lo_closed, hi_closed)
 
+    def union(self, other: Restriction) -> Restriction | None:
+        """The restriction that matches exactly what one of both matches; None if there is none.
+
+        >>> between(1, 5, hi_closed=False).union(between(5, 9)), equal(1).union(equal(3)), below(3).union(above(3))
+        (Restriction([1, 9]), Restriction({1, 3}), None)
+        """
+        if self.covers(other) or other.covers(self):
+            return self if self.covers(other) else other
+        if self.form is not other.form:
+            return None
+        if self.form is Form.ONE_OF:
+            return one_of((*self.values, *other.values))
+        first, second = (other, self) if self._starts_after(other) else (self, other)
+        if second.lo is None or first.hi is None or first.hi < second.lo:
+            return None
+        if first.hi == second.lo and not (first.hi_closed or second.lo_closed):
+            return None
+        return between(first.lo, second.hi, first.lo_closed, second.hi_closed)
+
+    def _starts_after(self, other: Restriction) -> bool:
+        """True if an interval starts after another one, neither of which covers the other."""
+        if self.lo is None or other.lo is None:
+            return other.lo is None
+        return bool(self.lo > other.lo or (self.lo == other.lo and other.lo_closed and not self.lo_closed))
+
     def expression(self, column: pl.Expr) -> pl.Expr:
         """A predicate on a column: true or false, never null."""
         if self.form is Form.ANY:

@@ -116,6 +116,12 @@ class PunctuationSet:
         intervals = sum(len(intervals) for intervals in self._intervals.values())
         return sum(group.height for group in self._groups()) + intervals + len(self._odd)
 
+    @property
+    def shapes(self) -> set[frozenset[str]]:
+        """The sets of attributes that a pattern restricts together."""
+        named = {frozenset((name,)) for name in self._intervals}
+        return {group.attributes for group in self._groups()} | named | {odd.attributes for odd in self._odd}
+
     def patterns(self) -> list[Pattern]:
         """The patterns held; an interval means the integers in it."""
         self._merge_all()

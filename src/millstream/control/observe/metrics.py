@@ -38,7 +38,7 @@ OF_OPERATORS: tuple[Family, ...] = (
     (COUNTER, "operator_rows_out", "Tuples emitted.", lambda o: o.reading.tuples_out),
     (COUNTER, "operator_rows_late", "Tuples that are late: of a closed key, or for PACE.", lambda o: o.reading.late),
     (COUNTER, "operator_rows_disclaimed", "Tuples that guards have dropped.", lambda o: o.reading.disclaimed),
-    (GAUGE, "operator_guards", "Patterns of guards.", lambda o: len(o.reading.guards)),
+    (GAUGE, "operator_guards", "Patterns of guards.", lambda o: sum(g.count for g in o.reading.tests)),
     (COUNTER, "operator_feedback", "Feedback received.", lambda o: o.reading.told),
     (COUNTER, "operator_feedback_stopped", "Feedback that stopped there.", lambda o: o.reading.stopped),
     (COUNTER, "operator_punctuations_in", "Punctuations received.", lambda o: o.reading.punctuations_in),
@@ -52,6 +52,8 @@ OF_OPERATORS: tuple[Family, ...] = (
     (GAUGE, "operator_buffered_rows", "Tuples that wait at the inputs.", lambda o: o.reading.buffered),
 )
 OF_GUARDS: tuple[Family, ...] = (
+    (GAUGE, "guard_patterns", "Patterns of the guard.", lambda g: g.count),
+    (GAUGE, "guard_values", "Values and ranges in these patterns.", lambda g: g.values),
     (COUNTER, "guard_rows_tested", "Tuples that the guard has tested.", lambda g: g.tested),
     (COUNTER, "guard_rows_dropped", "Tuples that the guard has dropped.", lambda g: g.dropped),
     (GAUGE, "guard_asleep", "1 if the guard tests no tuples for a while, else 0.", lambda g: float(g.asleep)),
@@ -174,7 +176,7 @@ def _guards(operators: Iterable[tuple[Labels, OperatorProgress]]) -> Iterator[tu
     """The guards of operators; a guard is named by its first patterns."""
     for labels, operator in operators:
         for number, test in enumerate(operator.reading.tests):
-            more = ", …" if len(test.patterns) > NAMED else ""
+            more = ", …" if test.count > NAMED else ""
             yield (*labels, str(number), ", ".join(test.patterns[:NAMED]) + more), test
 
 

@@ -155,7 +155,8 @@ class Progress:
             tests = [test for o in self.operators for test in o.reading.tests]
             tested, asleep = sum(test.tested for test in tests), sum(test.asleep for test in tests)
             sleeping = f", {asleep} of {len(tests)} asleep" if asleep else ""
-            named = f"{', '.join(guards[:5])}{', …' if len(guards) > 5 else ''}"
+            most = max(test.count for test in tests)
+            named = f"{', '.join(guards[:5])}{f', … of {most:,}' if max(most, len(guards)) > 5 else ''}"
             yield f"guards {named}: {amount(dropped, 'row')} dropped, {tested:,} tested in operators{sleeping}"
         for stream in self.streams:
             if stream.skipped.tested:

@@ -21,9 +21,8 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Mask
+from millstream.algebra.punctuation.index import Index
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.punctuation.set import PunctuationSet
 from millstream.algebra.values import value
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.paged.split import GivenSplit, Split, SplitRows
@@ -118,10 +117,8 @@ def unwanted_rows(rows: pl.DataFrame, unwanted: Patterns) -> Mask:
 
 
 @lru_cache(maxsize=64)
-def _compiled(unwanted: Patterns) -> PunctuationSet:
-    made = PunctuationSet()
-    made.add(Punctuations.of(unwanted))
-    return made
+def _compiled(unwanted: Patterns) -> Index:
+    return Index(unwanted)
 
 
 def rows_and_punctuations(given: pl.DataFrame | PunctuatedRows) -> tuple[pl.DataFrame, PlacedPunctuations | None]:

@@ -6,11 +6,12 @@ after a restart, and after a reader was added or removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.common import common, merged
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.upstream import Upstream
 from millstream.runtime.engine.guarding import reader_name
 from millstream.runtime.engine.nodes import Sink, Source
 from millstream.runtime.engine.port import Port
@@ -21,15 +22,20 @@ def disclaimed(source: Source) -> tuple[Pattern, ...]:
     buffer = source.buffer
     if not buffer.remembered:
         return ()
-    found = [merged(_passed_on(reader)) for reader in buffer.readers()]
-    return tuple(common(found)) if found and all(found) else ()
+    sent = [_passed_on(reader) for reader in buffer.readers()]
+    known, found = source.disclaimed
+    if len(known) != len(sent) or any(one is not other for one, other in zip(known, sent, strict=True)):
+        sets = [merged(assumed(messages)) for messages in sent]
+        found = tuple(common(sets)) if sets and all(sets) else ()
+        source.disclaimed = sent, found
+    return found
 
 
-def _passed_on(reader: Port | Sink) -> list[Pattern]:
-    """What a reader has disclaimed; nothing if it passes no feedback on."""
+def _passed_on(reader: Port | Sink) -> Sequence[Upstream]:
+    """What a reader has said, a list that is replaced and not changed; nothing if it passes no feedback on."""
     if isinstance(reader, Port) and not reader.node.switch.propagate:
-        return []
-    return assumed(reader.buffer.remembered.get(reader_name(reader), ()))
+        return ()
+    return reader.buffer.remembered.get(reader_name(reader), ())
 
 
 def assumed(messages: Iterable[object]) -> list[Pattern]:

@@ -31,12 +31,15 @@ STATEFUL = 4
 
 @record("guard_reading")
 class GuardReading:
-    """What a guard has done: its patterns, the tuples that it has tested and dropped, and whether it sleeps."""
+    """What a guard has done: its first patterns, the tuples that it has tested and dropped, whether it sleeps, and the
+    number of its patterns, and of the values and ranges in them."""
 
     patterns: tuple[str, ...]
     tested: int
     dropped: int
     asleep: bool
+    count: int = 0
+    values: int = 0
 
 
 class Gate:

@@ -6,37 +6,46 @@ punctuation passes. A pattern is removed once punctuation, or time, covers it: n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from datetime import date, datetime, timedelta
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 import polars as pl
 
+from millstream.algebra.expression import Expression
 from millstream.algebra.feedback import Feedback, Intent
+from millstream.algebra.punctuation.index import Index, pieces_of
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
-from millstream.algebra.punctuation.restriction import Form, Restriction, one_of
+from millstream.algebra.punctuation.restriction import Form, one_of
 from millstream.algebra.schema import FOREVER, NEVER, Schema
-from millstream.algebra.types import micros
 from millstream.algebra.upstream import Upstream
 from millstream.runtime.engine.gate import Gate, GuardReading
 from millstream.runtime.operator.frames import where
+from millstream.runtime.operator.time_closing import FAR, limit_at
+
+Covered = Callable[["Ends"], Sequence[int]]
+"""Returns the numbers of the pieces that something covers."""
 
 MOST_SEEN = 20_000
 """About the most punctuations that a sink remembers."""
-MOST_RECENT = 1_000
-"""Elements that are added to the set at once."""
+MOST_RECENT = 32
+"""Elements that are added to the set at once. Each of them holds memory of Polars until then."""
+SHOWN = 5
+"""The most patterns in a reading."""
 
 
 class Guard:
     """The patterns of one reader."""
 
-    __slots__ = ("_lists", "_set", "gate", "patterns")
+    __slots__ = ("_columns", "_everything", "_index", "gate", "patterns")
 
     def __init__(self, messages: Iterable[Upstream] = ()) -> None:
         self.patterns = [message.pattern for message in messages if _drops(message)]
-        self._set: PunctuationSet | None = None  # of the patterns without lists of values, which it would multiply
-        self._lists: list[pl.Expr] = []
+        self._columns = len({name for pattern in self.patterns for name, _ in pattern.items})
+        self._everything = any(not pattern.items for pattern in self.patterns)
+        self._index: Index | None = None
         self.gate = Gate()
 
     def __bool__(self) -> bool:
@@ -49,37 +58,24 @@ class Guard:
             return rows
         kept = self._kept(rows)
         dropped = rows.height - (0 if kept is None else kept.height)
-        columns = 0 if behind is None else len({name for pattern in self.patterns for name in pattern.attributes})
-        self.gate.count(rows.height, dropped, columns, behind)
+        self.gate.count(rows.height, dropped, self._columns, behind)
         return kept
 
     def reading(self) -> GuardReading:
-        gate = self.gate
-        return GuardReading(tuple(map(str, self.patterns)), gate.tested, gate.dropped, gate.asleep)
+        gate, values = self.gate, sum(len(part.values) or 1 for pattern in self.patterns for _, part in pattern.items)
+        shown = tuple(map(str, self.patterns[:SHOWN]))
+        return GuardReading(shown, gate.tested, gate.dropped, gate.asleep, len(self.patterns), values)
 
     def _kept(self, rows: pl.DataFrame) -> pl.DataFrame | None:
-        if any(not pattern.items for pattern in self.patterns):
+        if self._everything:
             return None
-        ignored = self._match(rows)
+        if self._index is None:
+            self._index = Index(self.patterns)
+        ignored = self._index.match(rows)
         count = int(ignored.sum())
         if not count:
             return rows
         return None if count == rows.height else where(rows, ~ignored)
-
-    def _match(self, rows: pl.DataFrame) -> pl.Series:
-        if self._set is None:
-            self._set = PunctuationSet()
-            self._set.add(Punctuations.of([pattern for pattern in self.patterns if not listed(pattern)]))
-            self._lists = [pattern.expression() for pattern in self.patterns if listed(pattern)]
-        if not self._lists:
-            return self._set.match(rows)
-        found = rows.select(pl.any_horizontal(self._lists).alias("match")).to_series()
-        return found if len(self._lists) == len(self.patterns) else found | self._set.match(rows)
-
-
-def listed(pattern: Pattern) -> bool:
-    """True if a pattern has a list of values."""
-    return any(len(restriction.values) > 1 for _, restriction in pattern.items)
 
 
 def _drops(message: Upstream) -> TypeGuard[Feedback]:
@@ -90,19 +86,22 @@ class Seen:
     """The punctuations that a sink has received. It forgets them when they are many, and are not bounds or ranges: a
     guard against tuples that they exclude then stays until the query ends."""
 
-    __slots__ = ("_recent", "_set")
+    __slots__ = ("_recent", "_set", "count")
 
     def __init__(self) -> None:
         self._set = PunctuationSet()
         self._recent: list[Punctuations] = []
+        self.count = 0
+        """Elements received."""
 
     def add(self, punctuations: Punctuations) -> None:
+        self.count += 1
         self._recent.append(punctuations)
         if len(self._recent) >= MOST_RECENT:
-            self._fold()
+            self.known()
 
-    def _fold(self) -> PunctuationSet:
-        """Add the recent punctuations to the set, all at once."""
+    def known(self) -> PunctuationSet:
+        """Return them as a set, to which the recent ones are added all at once."""
         if self._recent:
             if len(self._set) > MOST_SEEN:
                 self._set = PunctuationSet()
@@ -110,77 +109,99 @@ class Seen:
             self._recent = []
         return self._set
 
-    def covers(self, pattern: Pattern) -> bool:
-        return self._fold().covers(pattern)
-
     def to_value(self) -> dict[str, Any]:
-        return self._fold().to_value()
+        return self.known().to_value()
 
     def restore(self, value: Any) -> None:
-        self._set, self._recent = PunctuationSet.from_value(value), []
+        self._set, self._recent, self.count = PunctuationSet.from_value(value), [], 0
 
 
-def covered_by(punctuations: Punctuations) -> Callable[[Pattern], bool]:
-    """Return whether one of these punctuations covers a pattern."""
-    known = punctuations.patterns()
-    return lambda pattern: any(p.covers(pattern) for p in known)
+class Ends:
+    """When feedback that a reader has sent ends, each value of a list by itself. `schema`: that of the tuples."""
 
+    def __init__(self, messages: Sequence[Upstream], schema: Schema) -> None:
+        self.messages = messages
+        self._said = [message for message in messages if isinstance(message, Feedback)]
+        self._pieces = [(at, piece) for at, each in enumerate(self._said) for piece in pieces_of(each.pattern)]
+        self._restricted = [each.pattern.attributes for each in self._said]
+        self._bound = NEVER
+        self._times = [(value, ends) for name, value in schema.trails.items() if (ends := self._ends(name))]
+        self.checked = -1
+        """How much of the punctuation that a sink has seen they have been compared with."""
 
-def narrowed(pattern: Pattern, punctuations: Punctuations) -> Pattern:
-    """Return a pattern with lists of values without those that punctuations cover one by one.
+    def _ends(self, name: str) -> list[tuple[Any, bool, int]]:
+        """Return the upper ends of a column, in order, each with the number of its piece."""
+        found: list[tuple[Any, bool, int]] = []
+        for number, (_, piece) in enumerate(self._pieces):
+            part = piece.get(name)
+            if part.values or (part.form is Form.INTERVAL and part.hi is not None):
+                found.append((max(part.values), True, number) if part.values else (part.hi, part.hi_closed, number))
+        return sorted(found)
 
-    >>> from millstream.algebra.punctuation.restriction import below
-    >>> closed = Punctuations.of([Pattern.of(k=one_of([1, 2])), Pattern.of(k=below(0)), Pattern.of(j=one_of([4]))])
-    >>> str(narrowed(Pattern.of(k=one_of([-1, 1, 2, 3, 4])), closed))
-    '[k {3, 4}]'
-    """
-    lists = [name for name, restriction in pattern.items if len(restriction.values) > 1]
-    if not lists:
-        return pattern
-    left = dict(pattern.items)
-    for name in lists:
-        others = Pattern.of({own: restriction for own, restriction in left.items() if own != name})
-        closing = [closed for p in punctuations.patterns() if (closed := _closed(p, name, others)) is not None]
-        values = set(left[name].values).difference(*(restriction.values for restriction in closing))
-        bounds = [restriction for restriction in closing if not restriction.values]
-        left[name] = one_of(value for value in values if not any(bound.matches(value) for bound in bounds))
-    return Pattern.of(left)
+    def passed(self, bound: int) -> Sequence[int]:
+        """Return the pieces that match only tuples below a bound on time."""
+        if bound <= self._bound:
+            return ()
+        self._bound = bound
+        if bound == FOREVER:
+            return range(len(self._pieces))
+        found: list[int] = []
+        for value, ends in self._times:
+            limit = _value_at(value, bound)
+            if limit is not None:
+                found += (number for _, _, number in ends[: bisect_left(ends, (limit, True))])
+        return found
 
+    def covered(self, shapes: Iterable[frozenset[str]], known: Callable[[], PunctuationSet]) -> Sequence[int]:
+        """Return the pieces that a set of punctuations covers, which restrict these attributes together."""
+        shapes = [*shapes]
+        near = {names for names in {*self._restricted} if any(shape <= names for shape in shapes)}
+        if not near:
+            return ()
+        asked = [number for number, (at, _) in enumerate(self._pieces) if self._restricted[at] in near]
+        covered = known().covered(Punctuations.of(self._pieces[number][1] for number in asked))
+        return [asked[place] for place in covered.arg_true()]
 
-def _closed(punctuation: Pattern, name: str, others: Pattern) -> Restriction | None:
-    """Return the values of a column that a punctuation closes for tuples that match `others`; None: none."""
-    if name not in punctuation.attributes:
-        return None
-    covers = all(r.covers(others.get(own)) for own, r in punctuation.items if own != name)
-    return punctuation.get(name) if covers else None
-
-
-def passed_by(schema: Schema, bound: int) -> Callable[[Pattern], bool]:
-    """Return whether a pattern matches only tuples below a bound on time."""
-    times = schema.times
-
-    def passed(pattern: Pattern) -> bool:
-        if bound in (NEVER, FOREVER):
-            return bound == FOREVER
-        for name, offset in times.items():
-            restriction = pattern.get(name)
-            if restriction.form is Form.ONE_OF:
-                highest, closed = max(restriction.values), True
-            elif restriction.form is Form.INTERVAL and restriction.hi is not None:
-                highest, closed = restriction.hi, restriction.hi_closed
-            else:
+    def without(self, numbers: Sequence[int]) -> tuple[list[Feedback], list[Pattern]]:
+        """Return the feedback without these pieces, and what is gone of it."""
+        gone: dict[int, set[int]] = {}
+        for number in numbers:
+            gone.setdefault(self._pieces[number][0], set()).add(number)
+        held: dict[int, list[Pattern]] = {at: [] for at in gone}
+        for number, (at, piece) in enumerate(self._pieces):
+            if at in gone and number not in gone[at]:
+                held[at].append(piece)
+        left: list[Feedback] = []
+        ended: list[Pattern] = []
+        for at, message in enumerate(self._said):
+            if at not in held:
+                left.append(message)
                 continue
-            if _ticks(highest) + closed <= bound + offset:
-                return True
-        return False
+            rest, lost = _narrowed(message.pattern, held[at])
+            left += [] if rest is None else [replace(message, pattern=rest)]
+            ended += lost
+        return left, ended
 
-    return passed
+
+def _narrowed(pattern: Pattern, pieces: Sequence[Pattern]) -> tuple[Pattern | None, list[Pattern]]:
+    """Return a pattern without the values that none of the pieces has that are left, and the patterns of those."""
+    if not pieces:
+        return None, [pattern]
+    own, lost = dict(pattern.items), []
+    for name, part in pattern.items:
+        kept = {value for piece in pieces for value in piece.get(name).values}
+        if len(part.values) > 1 and len(kept) < len(part.values):
+            lost.append(Pattern.of(own | {name: one_of({*part.values} - kept)}))
+            own[name] = one_of(kept)
+    return Pattern.of(own), lost
 
 
-def _ticks(value: Any) -> int:
-    """A value of a time column, in units of time."""
-    if isinstance(value, datetime | timedelta):
-        return micros(value)
-    if isinstance(value, date):
-        return micros(datetime(value.year, value.month, value.day))
-    return int(value) if value == int(value) else int(value) + 1
+def _value_at(expression: Expression, bound: int) -> Any:
+    """Return the value of an expression over the hidden timestamp; None if it is not known."""
+    if not -FAR < bound < FAR:
+        return None
+    limit = limit_at(expression, bound)
+    try:
+        return None if limit is None else limit.cast(expression.type.polars).item()
+    except (ValueError, OverflowError, pl.exceptions.PolarsError):  # no such year
+        return None

@@ -6,23 +6,23 @@ buffers has the guards.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeGuard
 
 from millstream.algebra.feedback import Feedback, Intent, Withdrawal, added
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.punctuation.restriction import one_of
+from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.upstream import Upstream
 from millstream.runtime.engine.gate import STATEFUL, GuardReading
-from millstream.runtime.engine.guard import Guard, covered_by, listed, narrowed, passed_by
+from millstream.runtime.engine.guard import SHOWN, Covered, Ends, Guard, Seen
 from millstream.runtime.engine.nodes import OperatorNode, Producer, Sink
 from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.preference import Preference
 from millstream.runtime.operator.contract import Input, Operator
+from millstream.runtime.operator.propagation import together
 
 if TYPE_CHECKING:
     from millstream.runtime.engine.graph import Graph
@@ -36,7 +36,7 @@ def mount(reader: Port | Sink, message: Feedback) -> None:
     """Add feedback to the guard of a reader, in place of feedback that it covers."""
     sent = [each for each in _sent(reader) if isinstance(each, Feedback)]
     if not any(each.covers(message) for each in sent):
-        _remember(reader, [*added(sent, message)])
+        _remember(reader, added(sent, message))
 
 
 def issue(port: Port, message: Upstream) -> None:
@@ -45,15 +45,41 @@ def issue(port: Port, message: Upstream) -> None:
         port.issued = tuple(added(port.issued, message))
 
 
-def unmount(reader: Port | Sink, covers: Callable[[Pattern], bool]) -> list[Pattern]:
-    """Remove the covered patterns from the guard of a reader, and return them."""
-    sent = _sent(reader)
-    gone = [each for each in sent if isinstance(each, Feedback) and covers(each.pattern)] if sent else []
-    if gone:
-        _remember(reader, [each for each in sent if each not in gone])
-        if isinstance(reader, Port):
-            reader.issued = tuple(each for each in reader.issued if each not in gone)
-    return list(dict.fromkeys(each.pattern for each in gone))
+def lapse(reader: Port | Sink, covered: Covered) -> tuple[list[Pattern], list[Pattern]]:
+    """Remove the covered parts of the feedback of a reader. Return them, and those that its operator has issued."""
+    gone: list[Pattern] = []
+    own: list[Pattern] = []
+    if sent := _sent(reader):
+        ends = _ends(reader, "sent", sent)
+        if numbers := covered(ends):
+            left, gone = ends.without(numbers)
+            _remember(reader, left)
+    if isinstance(reader, Port) and reader.issued:
+        ends = _ends(reader, "issued", reader.issued)
+        if numbers := covered(ends):
+            left, own = ends.without(numbers)
+            reader.issued = tuple(left)
+    return gone, own
+
+
+def _ends(reader: Port | Sink, kind: str, messages: Sequence[Upstream]) -> Ends:
+    ends = reader.ends.get(kind)
+    if ends is None or ends.messages is not messages:
+        ends = reader.ends[kind] = Ends(messages, _schema(reader.buffer.producer))
+    return ends
+
+
+def covered_by(punctuations: Punctuations) -> Covered:
+    """Return the parts of feedback that punctuations cover."""
+    shapes = together(punctuations)
+
+    @cache
+    def known() -> PunctuationSet:
+        made = PunctuationSet()
+        made.admit(punctuations)
+        return made
+
+    return lambda ends: ends.covered(shapes, known)
 
 
 def _sent(reader: Port | Sink) -> Sequence[Upstream]:
@@ -70,10 +96,10 @@ def passed_on(reader: Port | Sink) -> list[Upstream]:
     return [] if isinstance(reader, Port) and not reader.node.switch.propagate else sent_by(reader)
 
 
-def _remember(reader: Port | Sink, messages: list[Upstream]) -> None:
+def _remember(reader: Port | Sink, messages: Sequence[Upstream]) -> None:
     name = reader_name(reader)
     if messages:
-        reader.buffer.remembered[name] = messages
+        reader.buffer.remembered[name] = [*messages]
     else:
         reader.buffer.remembered.pop(name, None)
     mount_remembered(reader)
@@ -99,8 +125,8 @@ def _desires(message: Upstream) -> TypeGuard[Feedback]:
 
 
 def written(*readers: Port | Sink) -> tuple[str, ...]:
-    """Return the patterns of guards as text."""
-    found = [str(pattern) for reader in readers if reader.guard is not None for pattern in reader.guard.patterns]
+    """Return the first patterns of guards as text."""
+    found = [str(each) for reader in readers if reader.guard is not None for each in reader.guard.patterns[:SHOWN]]
     return tuple(dict.fromkeys(found))
 
 
@@ -144,56 +170,36 @@ def guarded(graph: Graph, node: OperatorNode, inputs: Sequence[Input]) -> Sequen
             made.append(replace(given, rows=rows))
         else:
             made.append(given)
-        if given.punctuations is not None and len(given.punctuations):
-            covered = covered_by(given.punctuations)
-            parts = (_closed(each.pattern, covered, given.punctuations) for each in port.issued)
-            closed = [part for part in parts if part is not None]
-            unmount(port, covered)
-            narrow(port, given.punctuations)
-            for pattern in closed:
+        if given.punctuations is not None and len(given.punctuations) and _sent(port):
+            for pattern in lapse(port, covered_by(given.punctuations))[1]:
                 graph.send(port, Withdrawal(pattern))
     return made
-
-
-def _closed(pattern: Pattern, covered: Callable[[Pattern], bool], punctuations: Punctuations) -> Pattern | None:
-    """Return the part of a pattern that punctuations cover: all of it, or values of its list; None: nothing."""
-    if covered(pattern):
-        return pattern
-    if not listed(pattern) or (left := narrowed(pattern, punctuations)) == pattern:
-        return None
-    held = dict(left.items)
-    for name, restriction in pattern.items:
-        if not left.is_empty and restriction != held[name]:
-            return Pattern.of(dict(pattern.items) | {name: one_of({*restriction.values} - {*held[name].values})})
-    return pattern
-
-
-def narrow(reader: Port | Sink, punctuations: Punctuations) -> None:
-    """Remove the values of lists in patterns that punctuations cover one by one."""
-    sent = _sent(reader)
-    if any(isinstance(each, Feedback) and listed(each.pattern) for each in sent):
-        rest = [replace(m, pattern=narrowed(m.pattern, punctuations)) if isinstance(m, Feedback) else m for m in sent]
-        if rest != sent:
-            _remember(reader, [m for m in rest if not (isinstance(m, Feedback) and m.pattern.is_empty)])
-            if isinstance(reader, Port):
-                left = [replace(m, pattern=narrowed(m.pattern, punctuations)) for m in reader.issued]
-                reader.issued = tuple(m for m in left if not m.pattern.is_empty)
 
 
 def retire(graph: Graph) -> None:
     """Remove the patterns that time, or the punctuation that a sink has received, covers. Where the guard of a sink
     does not need a pattern any more, the guards before it do not either."""
     for reader in [reader for buffer in graph.buffers() if buffer.remembered for reader in buffer.readers()]:
-        if not _sent(reader):
+        if isinstance(reader, Port):
+            lapse(reader, _passed(reader.bound()))
             continue
         producer = reader.buffer.producer
-        if isinstance(reader, Port):
-            unmount(reader, passed_by(_schema(producer), reader.bound()))
-            continue
         bound = producer.bound() if isinstance(producer, OperatorNode) else producer.promised
-        gone = [*unmount(reader, passed_by(_schema(producer), bound)), *unmount(reader, reader.seen.covers)]
-        for pattern in gone:
+        gone, _ = lapse(reader, _passed(bound))
+        for pattern in [*gone, *lapse(reader, partial(_seen, reader.seen))[0]]:
             graph.send(reader, Withdrawal(pattern))
+
+
+def _passed(bound: int) -> Covered:
+    return lambda ends: ends.passed(bound)
+
+
+def _seen(seen: Seen, ends: Ends) -> Sequence[int]:
+    """Return the parts of feedback that the punctuation which a sink has received covers, if there is news."""
+    if ends.checked == seen.count:
+        return ()
+    ends.checked = seen.count
+    return ends.covered(seen.known().shapes, seen.known)
 
 
 def renew(graph: Graph, producers: Iterable[Producer]) -> None:
@@ -227,7 +233,9 @@ def _disarm(node: Producer, issued: list[tuple[Port, Feedback]]) -> bool:
         return watched
     for port in node.ports:
         issued += [(port, message) for message in port.issued]
-        if unmount(port, lambda _: True):
+        if _sent(port):
+            _remember(port, [])
+            port.issued = ()
             _disarm(port.buffer.producer, issued)
     return True
 

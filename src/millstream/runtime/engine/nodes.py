@@ -17,13 +17,14 @@ from typing import ClassVar
 from millstream.algebra.early import Prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.feedback import Feedback, Withdrawal
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.response import Respond
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.upstream import Answer, Upstream
 from millstream.runtime.engine import responding
 from millstream.runtime.engine.buffer import Buffer, Entry, Ledger
-from millstream.runtime.engine.guard import Guard, Seen
+from millstream.runtime.engine.guard import Ends, Guard, Seen
 from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.preference import Preference
 from millstream.runtime.engine.statistics import Counters
@@ -52,6 +53,8 @@ class Source:
         self.buffer = Buffer(self, ledger)
         self.arcs: tuple[Arc, ...] = ()
         self.counters = Counters()
+        self.disclaimed: tuple[Sequence[Sequence[Upstream]], tuple[Pattern, ...]] = (), ()
+        """What its readers have said, and the tuples that none of them wants."""
 
     def put(self, element: Element) -> None:
         self.counters.tuples_out += element.tuples
@@ -73,6 +76,7 @@ class Sink:
         self.counters = Counters()
         self.guard: Guard | None = None
         self.preference: Preference | None = None
+        self.ends: dict[str, Ends] = {}
         self.seen = Seen()
 
     def deliver(self, element: Element) -> None:

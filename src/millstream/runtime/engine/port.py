@@ -16,7 +16,7 @@ from millstream.algebra.feedback import Feedback
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.runtime.engine.buffer import Buffer, Entry
-from millstream.runtime.engine.guard import Guard
+from millstream.runtime.engine.guard import Ends, Guard
 from millstream.runtime.engine.reorder import Reorder
 
 if TYPE_CHECKING:
@@ -34,13 +34,14 @@ class Port:
     `ahead`    the highest time known behind the elements that wait here, up to `scanned`.
     `passed`   elements that were taken ahead of those before them.
     `guard`    drops the rows that the operator has disclaimed.
+    `ends`     when its patterns end.
     `issued`   the feedback among it that the operator has sent by itself, whatever its readers have disclaimed.
     `standing` feedback that holds as long as the operator reads: it ignores matching rows by its condition.
     """
 
     __slots__ = (
-        "active", "ahead", "arc", "at", "buffer", "guard", "index", "issued", "node", "offset", "ordered", "passed",
-        "register", "reorder", "scanned", "standing", "tried",
+        "active", "ahead", "arc", "at", "buffer", "ends", "guard", "index", "issued", "node", "offset", "ordered",
+        "passed", "register", "reorder", "scanned", "standing", "tried",
     )  # fmt: skip
 
     def __init__(self, node: OperatorNode, index: int, buffer: Buffer, *, ordered: bool, merging: bool) -> None:
@@ -58,6 +59,7 @@ class Port:
         self.reorder = Reorder() if merging and not ordered else None
         self.guard: Guard | None = None
         self.issued: tuple[Feedback, ...] = ()
+        self.ends: dict[str, Ends] = {}
         self.standing: tuple[Feedback, ...] = ()
         self.passed: set[int] = set()
 

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.algebra.feedback import Feedback, Intent, Withdrawal
+from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.response import Response
 from millstream.algebra.upstream import Answer, Upstream
 from millstream.strategies import Owner
@@ -31,21 +32,33 @@ Passed = tuple[tuple[int, Upstream], ...]
 
 def answer(node: OperatorNode, message: Feedback | Withdrawal) -> Answer:
     """Return the answer of an operator to feedback, or to its withdrawal."""
+    responses = _responses(node, message.pattern)
     if isinstance(message, Withdrawal):
         node.operator.unwatch(message.pattern.covers)
-        omitted = () if node.respond is None else node.respond(message.pattern).omitted
-        return Answer(tuple((port, replace(message, pattern=p)) for port, p in enumerate(omitted) if p is not None))
-    response = None if node.respond is None else node.respond(message.pattern)
+        below = [pair for response in responses.values() for pair in enumerate(response.omitted)]
+        return Answer(tuple((port, replace(message, pattern=p)) for port, p in below if p is not None))
     node.counters.told += 1
-    node.counters.stopped += not response
+    node.counters.stopped += not any(responses.values())
     if message.intent is not Intent.ASSUMED:
         own = node.operator.answer(message)
         return replace(own, passed=(*own.passed, *passed(node, message)))
     if not message.pattern.items:
         return _nothing_wanted(node, message)
-    if not response and node.operator.holds_results and node.switch.exploit == "on":
-        node.operator.disclaim(message.pattern, () if response is None else response.omitted)
-    return _assumed(node, message, response) if response else Answer()
+    if not any(responses.values()) and node.operator.holds_results and node.switch.exploit == "on":
+        node.operator.disclaim(message.pattern, next((each.omitted for each in responses.values()), ()))
+    answers = [_assumed(node, replace(message, pattern=p), r) for p, r in responses.items() if r]
+    return Answer(
+        tuple(sent for each in answers for sent in each.passed),
+        abandoned=tuple(pattern for each in answers for pattern in each.abandoned),
+    )
+
+
+def _responses(node: OperatorNode, pattern: Pattern) -> dict[Pattern, Response]:
+    """Return the responses of an operator to a pattern, or to the parts of it; none without rules."""
+    response = None if node.respond is None else node.respond(pattern)
+    if response is None or node.respond is None:
+        return {}
+    return {part: node.respond(part) for part in response.parts} or {pattern: response}
 
 
 def _nothing_wanted(node: OperatorNode, message: Feedback) -> Answer:
@@ -77,14 +90,14 @@ def _acts(node: OperatorNode, response: Response) -> bool:
 def passed(node: OperatorNode, message: Feedback) -> Passed:
     """Return the messages for the inputs of an operator. What it does not act on itself is relayed, if that is
     correct."""
-    response = None if node.respond is None else node.respond(message.pattern)
-    if not response:
-        return ()
-    relayed = message.intent is Intent.ASSUMED and not _acts(node, response)
-    if relayed and not (node.switch.propagate and response.rule.relays):
-        return ()
-    below = ((port, p) for port, p in enumerate(response.omitted) if p is not None)
-    return tuple((port, replace(message, pattern=p, relayed=relayed)) for port, p in below)
+    found: list[tuple[int, Upstream]] = []
+    for response in _responses(node, message.pattern).values():
+        relayed = message.intent is Intent.ASSUMED and not _acts(node, response)
+        if not response or (relayed and not (node.switch.propagate and response.rule.relays)):
+            continue
+        below = ((port, p) for port, p in enumerate(response.omitted) if p is not None)
+        found += ((port, replace(message, pattern=p, relayed=relayed)) for port, p in below)
+    return tuple(found)
 
 
 def set_switches(graph: Graph, switches: Switches, owners: Mapping[str, Collection[Owner]]) -> None:

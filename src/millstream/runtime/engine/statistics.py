@@ -34,8 +34,8 @@ class NodeStatistics:
     the tuples or groups that the operator holds, `seconds` the total time of its steps, `late` the tuples that it
     counted as late, `macro` its transition macro, `disclaimed` the tuples that feedback has made it drop, on arrival
     or while it held them, `aside` the tuples held that wait behind newer ones, `shed` those that it has dropped to
-    keep up, `guards` the patterns of its guards, `told` the feedback received, `stopped` that of it which it could not
-    pass on."""
+    keep up, `guards` the first patterns of its guards, `told` the feedback received, `stopped` that of it which it
+    could not pass on."""
 
     name: str
     kind: str

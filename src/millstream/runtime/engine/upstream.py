@@ -24,7 +24,7 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.upstream import Upstream
 from millstream.errors import OperatorError, reason_of
 from millstream.runtime.engine import responding
-from millstream.runtime.engine.guarding import mount, narrow, passed_on, reader_name, unmount
+from millstream.runtime.engine.guarding import covered_by, lapse, mount, passed_on, reader_name
 from millstream.runtime.engine.nodes import OperatorNode, Sink, Source
 from millstream.runtime.engine.port import Port
 
@@ -71,16 +71,14 @@ def _naming(node: OperatorNode, call: Callable[[], Result]) -> Result:
 
 def at_fork(branch: Port | Sink, message: Upstream) -> Upstream | None:
     """Return the message to pass on from a branch. If it is one of several, the kind of message decides."""
-    buffer, name = branch.buffer, reader_name(branch)
     if isinstance(message, Feedback):
         if message.intent is not Intent.DEMANDED and not _stands(branch, message):
             mount(branch, message)
     elif isinstance(message, Withdrawal):
-        unmount(branch, message.pattern.covers)
-        narrow(branch, Punctuations.of([message.pattern]))
+        lapse(branch, covered_by(Punctuations.of([message.pattern])))
     elif message.remembered:
-        buffer.remembered.setdefault(name, []).append(message)
-    others = [other for other in buffer.readers() if other is not branch]
+        branch.buffer.remembered.setdefault(reader_name(branch), []).append(message)
+    others = [other for other in branch.buffer.readers() if other is not branch]
     return message.at_fork([passed_on(other) for other in others]) if others else message
 
 

@@ -47,13 +47,13 @@ class TimeClosing:
         self._reached = bound
         closed: list[Punctuations] = []
         for column, op, value in self._limits:
-            limit = _limit(value, bound)
+            limit = limit_at(value, bound)
             if limit is not None:
                 closed.append(Punctuations.from_column(column, op, limit.cast(pl.Int64) if column == TS else limit))
         return closed[0] if len(closed) == 1 else Punctuations.concat(closed)
 
 
-def _limit(value: Expression, bound: int) -> pl.Series | None:
+def limit_at(value: Expression, bound: int) -> pl.Series | None:
     """Return the value for a bound. A bound plus a constant, by far the most common, needs no query planner."""
     match value:
         case Column(type=type_, name="__ts"):

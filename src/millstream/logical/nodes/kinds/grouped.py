@@ -23,7 +23,7 @@ from millstream.algebra.punctuation.restriction import ANY, Form, Restriction
 from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
-from millstream.algebra.window_patterns import times_of
+from millstream.algebra.window_patterns import runs_of, times_of
 from millstream.logical.contract.offers import Offer, Offers, Time, distinct
 from millstream.logical.contract.requirements import Punctuated, Requirement, TimeMoves
 from millstream.logical.contract.state_parts import StatePart, finite, listed, stream_names, time_stands
@@ -165,6 +165,13 @@ class Grouped(Plan):
             found[column] = found.get(column, ANY).intersect(own)
         below = Pattern.of(found)
         return (None if below.is_empty or not below.items else below,)
+
+    def parts(self, pattern: Pattern) -> tuple[Pattern, ...]:
+        """Ends in a list as ranges of successive windows."""
+        ends = ANY if self.end is None else pattern.get(self.end)
+        if len(ends.values) < 2 or self.spans is None:
+            return ()
+        return tuple(Pattern.of({**dict(pattern.items), str(self.end): run}) for run in runs_of(ends, self.spans[1]))
 
     def tuples_of(self, name: str, restriction: Restriction) -> tuple[str | None, Restriction]:
         """Return the tuples that are only in windows with matching values of a column, as an input column and its

@@ -56,11 +56,11 @@ def _time(sides: tuple[Side, ...]) -> str | None:
 
 
 def _followed(sides: tuple[Side, ...]) -> Iterator[tuple[str, Expression]]:
-    """Yield the output columns that follow time: a part with a RANGE window is older than a result by at most the
+    """Yield the output columns that follow time: a part is older than a result by at most its age, or a RANGE
     window."""
-    same = _simultaneous(sides)
-    for side in sides:
-        older = 0 if same else side.window.range
+    ages = _ages(sides)
+    for place, side in enumerate(sides):
+        older = side.window.range if ages is None else ages[place]
         if older is not None and side.schema.unit == sides[0].schema.unit:
             for name, value in side.schema.trails.items():
                 yield side.names[name], _earlier(value, older)
@@ -82,16 +82,21 @@ def _earlier(value: Expression, older: int) -> Expression:
 def _fixed(sides: tuple[Side, ...]) -> Iterator[tuple[str, int]]:
     """Yield the output columns that are the timestamp plus a constant. There are some if keys at one position are all
     at a fixed distance from the times of their sides, so that these times are at a fixed distance from each other."""
-    if any(side.preserved or side.schema.unit != sides[0].schema.unit for side in sides):
-        return
-    times = [side.schema.times for side in sides]
+    ages = None if any(side.preserved for side in sides) else _ages(sides)
+    for side, age in zip(sides, ages or (), strict=False):
+        yield from ((side.names[name], offset - age) for name, offset in side.schema.times.items())
+
+
+def _ages(sides: tuple[Side, ...]) -> list[int] | None:
+    """Return how much older than a result each of its parts is, if keys fix that; a part without a partner is as old as
+    its result. The newest part, whose time the result has, is the one with the least distance to its key."""
+    if any(side.schema.unit != sides[0].schema.unit for side in sides):
+        return None
     for keys in zip(*(side.keys for side in sides), strict=True):
-        if all(key in own for key, own in zip(keys, times, strict=True)):
-            distances = [own[key] for key, own in zip(keys, times, strict=True)]
-            for side, own, distance in zip(sides, times, distances, strict=True):
-                # The newest part, whose time the result has, is the one with the least distance to its key.
-                yield from ((side.names[name], offset + min(distances) - distance) for name, offset in own.items())
-            return
+        if all(key in side.schema.times for key, side in zip(keys, sides, strict=True)):
+            distances = [side.schema.times[key] for key, side in zip(keys, sides, strict=True)]
+            return [distance - min(distances) for distance in distances]
+    return None
 
 
 class Windowed(Joining):

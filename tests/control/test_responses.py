@@ -187,7 +187,7 @@ def test_switches_hold_for_later_feedback_and_survive_a_restart() -> None:
     mill.batch()
     assert len(guards(mill)) == 1  # that of the sink always stays
     mill = mill.restarted()
-    mill.feedback("q", "~[k = 2]")
+    mill.feedback("q", "~[v = 2]")
     mill.batch()
     assert len(guards(mill)) == 2
     assert "exploit off, propagate off" in mill.execute("EXPLAIN FEEDBACK q")

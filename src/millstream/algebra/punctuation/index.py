@@ -3,7 +3,7 @@
 Patterns are split into pieces, one for each choice of values in their lists; a range is two bounds, one of them under a
 name of its own. So pieces of equal shape are compared as columns, like punctuations (`cover_index`).
 
->>> from millstream.algebra.punctuation.restriction import between, one_of
+>>> from millstream.algebra.punctuation.restriction import between, equal, one_of
 >>> index = Index([Pattern.of(k=one_of([1, 2]), v=between(3, 4)), Pattern.of(k=equal(7))])
 >>> index.match(pl.DataFrame({"k": [1, 2, 7, 3], "v": [3, 5, 0, 3]})).to_list()
 [True, False, True, False]
@@ -19,7 +19,7 @@ import polars as pl
 from millstream.algebra.punctuation.cover_index import Rows
 from millstream.algebra.punctuation.grouping import by_shape, expand
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.punctuation.restriction import Form, Restriction, above, below, equal
+from millstream.algebra.punctuation.restriction import Form, Restriction, above, below
 
 _HIGH = "\0"
 """Begins the name under which a range has its upper bound."""
@@ -37,8 +37,10 @@ def pieces_of(pattern: Pattern) -> list[Pattern]:
     lists = [name for name, restriction in pattern.items if len(restriction.values) > 1]
     if len(lists) != 1:
         return expand(pattern)
-    rest, values = dict(pattern.items), pattern.get(lists[0]).values
-    return [Pattern.of(rest | {lists[0]: equal(value)}) for value in values]
+    place = [name for name, _ in pattern.items].index(lists[0])
+    before, after = pattern.items[:place], pattern.items[place + 1 :]
+    values = pattern.items[place][1].values
+    return [Pattern((*before, (lists[0], Restriction(Form.ONE_OF, (value,))), *after)) for value in values]
 
 
 class Index:

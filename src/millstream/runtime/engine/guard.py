@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, TypeGuard
 
 import polars as pl
@@ -122,12 +123,20 @@ class Ends:
     def __init__(self, messages: Sequence[Upstream], schema: Schema) -> None:
         self.messages = messages
         self._said = [message for message in messages if isinstance(message, Feedback)]
-        self._pieces = [(at, piece) for at, each in enumerate(self._said) for piece in pieces_of(each.pattern)]
         self._restricted = [each.pattern.attributes for each in self._said]
         self._bound = NEVER
-        self._times = [(value, ends) for name, value in schema.trails.items() if (ends := self._ends(name))]
+        trails = schema.trails.items()
+        self._trails = [item for item in trails if any(item[0] in names for names in self._restricted)]
         self.checked = -1
         """How much of the punctuation that a sink has seen they have been compared with."""
+
+    @cached_property
+    def _pieces(self) -> list[tuple[int, Pattern]]:
+        return [(at, piece) for at, each in enumerate(self._said) for piece in pieces_of(each.pattern)]
+
+    @cached_property
+    def _times(self) -> list[tuple[Expression, list[tuple[Any, bool, int]]]]:
+        return [(value, self._ends(name)) for name, value in self._trails]
 
     def _ends(self, name: str) -> list[tuple[Any, bool, int]]:
         """Return the upper ends of a column, in order, each with the number of its piece."""
@@ -146,7 +155,7 @@ class Ends:
         if bound == FOREVER:
             return range(len(self._pieces))
         found: list[int] = []
-        for value, ends in self._times:
+        for value, ends in self._times if self._trails else ():
             limit = _value_at(value, bound)
             if limit is not None:
                 found += (number for _, _, number in ends[: bisect_left(ends, (limit, True))])

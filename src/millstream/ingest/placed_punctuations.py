@@ -17,6 +17,7 @@ from millstream.algebra.punctuation.grouping import Parts
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.algebra.values import record
+from millstream.runtime.operator.keys import numbers
 
 TIME_LIMIT = 1 << 61
 """Times lie strictly between minus and plus this limit, so that keys and window ends fit into 64 bits."""
@@ -36,10 +37,8 @@ class PlacedPunctuations:
 
     @classmethod
     def equalities(cls, rows: pl.DataFrame, positions: Integers) -> PlacedPunctuations:
-        """Return `[k = v, …]` with the values of each row; a row with NaN, which nothing equals, yields none."""
-        floats = [name for name, type_ in rows.schema.items() if type_.is_float()]
-        if floats:
-            known = rows.select(~pl.any_horizontal(pl.col(floats).is_nan())).to_series()
+        """Return `[k = v, …]` with the values of each row; NaN, which no punctuation matches, yields none."""
+        if not (known := numbers(rows)).all():
             rows, positions = rows.filter(known), positions[known.to_numpy()]
         group = Group.of({name: ("=", rows.get_column(name)) for name in rows.columns}, np.arange(rows.height))
         parts = Parts((group,) if rows.height else (), ())

@@ -57,6 +57,7 @@ from millstream.ingest.promises import Promises, time_column
 from millstream.ingest.rows import BAD_SCHEMA, NO_BAD
 from millstream.ingest.split_summary import SplitSummary, slack_of
 from millstream.logical.catalog import StreamDefinition
+from millstream.runtime.operator.keys import numbers
 
 __all__ = ["PunctuatedRows", "StreamSource", "Taken"]
 
@@ -206,9 +207,10 @@ class StreamSource:
             if self._ascending:
                 judged &= self._ascending.judge(rows, accepted)
             if self._key:
-                places = np.flatnonzero(judged)
-                keys = rows.select(self._key).filter(pl.Series(judged, dtype=pl.Boolean))
-                judged[places] = keys.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
+                # As in the next batch, where punctuation has the keys so far, which matches no NaN.
+                keys = rows.select(self._key)
+                places = np.flatnonzero(judged & numbers(keys).to_numpy())
+                judged[places] = keys[places].select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
             if unordered or np.array_equal(judged, accepted) or not (self._key or self._ascending):
                 return judged
             accepted = judged

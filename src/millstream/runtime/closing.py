@@ -7,7 +7,7 @@
 | order | merging: by timestamp, a tuple before a close of the same time; otherwise on arrival |
 | state | no tuples; the closed keys, neighbouring integers as one entry (`PunctuationSet`) |
 | punctuation of the first in → out | p, unless an earlier one covers it; the closed keys that p covers are forgotten |
-| a tuple of the closing input in → out | `[key = its key]`, once; NULL, which no tuple equals, closes nothing |
+| a tuple of the closing input in → out | `[key = its key]`, once; NULL and NaN close nothing: no punctuation matches them |
 | progress | the first input's |
 | cost | a look-up of the arriving keys among the closed ones |
 
@@ -31,6 +31,7 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS, Schema
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import where
+from millstream.runtime.operator.keys import joined, numbers
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
 from millstream.runtime.operator.registry import carries_out
 
@@ -81,6 +82,7 @@ class Closing(Operator):
             return None
         keys = [canonical(rows.get_column(other)).alias(own) for own, other in self._pairs]
         closings = pl.DataFrame([*keys, rows.get_column(TS).alias(_CLOSED_AT)]).drop_nulls(self._keys)
+        closings = closings.filter(numbers(closings))
         return closings if closings.height else None
 
     def _late(self, rows: pl.DataFrame, closings: pl.DataFrame | None) -> Mask:
@@ -89,7 +91,7 @@ class Closing(Operator):
         if self.merges and closings is not None:
             first = closings.group_by(self._keys).agg(pl.col(_CLOSED_AT).min())
             keys = pl.DataFrame([canonical(rows.get_column(key)) for key in self._keys])
-            closed = keys.join(first, on=self._keys, how="left", maintain_order="left").get_column(_CLOSED_AT)
+            closed = joined(keys, first, self._keys, "left").get_column(_CLOSED_AT)
             late = late | (closed < rows.get_column(TS)).fill_null(False).to_numpy()
         return late
 
@@ -111,12 +113,7 @@ def _kept(rows: pl.DataFrame, mask: Mask) -> pl.DataFrame | None:
 
 
 def _equalities(keys: pl.DataFrame) -> Punctuations:
-    """Return `[k = v, …]` for each key once; none for NaN, which nothing equals."""
+    """Return `[k = v, …]` for each key once."""
     keys = keys.unique(maintain_order=True)
-    floats = [name for name, type_ in keys.schema.items() if type_.is_float()]
-    if floats:
-        keys = keys.filter(~pl.any_horizontal(pl.col(floats).is_nan()))
-    if not keys.height:
-        return NO_PUNCTUATIONS
     group = Group.of({name: ("=", keys.get_column(name)) for name in keys.columns}, np.arange(keys.height))
     return Punctuations(keys.height, NEVER, parts=Parts((group,), ()))

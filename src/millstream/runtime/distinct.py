@@ -2,7 +2,7 @@
 
 | | |
 |---|---|
-| computes | the first of all equal tuples, at once and with its timestamp; NULL equals NULL |
+| computes | the first of all equal tuples, at once and with its timestamp; NULL equals NULL, NaN equals NaN |
 | state | every distinct tuple that may still arrive again |
 | punctuation in → purged → out | any → the tuples that match it → itself, unless covered by an earlier one |
 | progress v, or the port's bound v | → tuples with a column that v closes (`time_closing`) → forwarded if in band |
@@ -25,6 +25,7 @@ from millstream.algebra.schema import FOREVER, Schema
 from millstream.algebra.shed import Shed
 from millstream.algebra.time_limits import own_limits
 from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.keys import joined, normalized
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.operator.time_closing import TimeClosing
 from millstream.runtime.state.table import StateTable
@@ -51,12 +52,12 @@ class Distinct(Operator):
 
     def _first(self, rows: pl.DataFrame) -> pl.DataFrame | None:
         """Return the tuples that were not seen before, and store them."""
-        new = rows.unique(self._columns, keep="first", maintain_order=True)
+        new = normalized(rows, self._columns).unique(self._columns, keep="first", maintain_order=True)
         if len(self._seen):
             # The page is smaller than the state, so the state probes it.
-            known = self._seen.frame().join(new, on=self._columns, how="semi", nulls_equal=True)
+            known = joined(self._seen.frame(), new, self._columns, "semi")
             if known.height:
-                new = new.join(known, on=self._columns, how="anti", nulls_equal=True, maintain_order="left")
+                new = joined(new, known, self._columns, "anti")
         if not new.height:
             return None
         self._seen.append(new)

@@ -37,6 +37,7 @@ from millstream.runtime.aggregate.shed_results import ShedResults
 from millstream.runtime.expression.evaluate import to_polars
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import pick, stack
+from millstream.runtime.operator.keys import joined
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.python.calls import PythonCalls
 from millstream.runtime.state.table import StateTable
@@ -130,10 +131,10 @@ class Assess(Operator):
         """Pair the early values of final rows with these, in the order of the final rows."""
         held = self._pending.frame()
         final = rows.select(*self._keys, pl.col(self._value).cast(self._type).alias(FINAL))
-        pairs = final.join(held, on=self._keys, nulls_equal=True, maintain_order="left_right")
+        pairs = joined(final, held, self._keys, "inner")
         if not pairs.height:
             return
-        self._pending.replace(held.join(final, on=self._keys, how="anti", nulls_equal=True))
+        self._pending.replace(joined(held, final, self._keys, "anti"))
         if len(self._shed):
             pairs = pairs.filter(~self._shed.mask(pairs))
         end = pl.col(WINDOW_END).to_physical().cast(pl.Int64).alias(END)
@@ -217,7 +218,7 @@ class Assess(Operator):
         """Keep early values for comparison, each in place of the one before in the same part of its window."""
         held = self._pending.frame()
         if held.height:
-            again = held.join(answers, on=[*self._keys, BIN], how="anti", nulls_equal=True, maintain_order="left")
+            again = joined(held, answers, [*self._keys, BIN], "anti")
             if again.height < held.height:
                 self._pending.replace(again)
         self._pending.append(answers)

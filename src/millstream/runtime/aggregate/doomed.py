@@ -26,6 +26,7 @@ from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import one_of
 from millstream.runtime.operator.frames import where
+from millstream.runtime.operator.keys import joined
 from millstream.runtime.state.table import StateTable
 
 MOST = 256
@@ -99,7 +100,7 @@ class Doomed:
             return _patterns({name: [value] for name, value in row.items()} for row in few.rows(named=True))
         (first,) = others
         windows = found.select(first).unique(maintain_order=True).head(MOST_PATTERNS)
-        doomed = self.table.frame().join(windows, on=first, how="semi", nulls_equal=True)
+        doomed = joined(self.table.frame(), windows, [first], "semi")
         grouped = doomed.group_by(first, maintain_order=True).agg(pl.col(last)).filter(pl.col(last).list.len() <= MOST)
         return _patterns({first: [value], last: values} for value, values in grouped.iter_rows())
 
@@ -112,14 +113,13 @@ class Doomed:
         """Return a mask of the rows that belong to these doomed groups."""
         doomed = doomed.with_columns(pl.lit(True).alias(_DOOMED))
         names = groups.select(self._keys)
-        joined = names.join(doomed, on=self._keys, how="left", nulls_equal=True, maintain_order="left")
-        return joined.get_column(_DOOMED).is_not_null()
+        return joined(names, doomed, self._keys, "left").get_column(_DOOMED).is_not_null()
 
     def without(self, partials: pl.DataFrame) -> pl.DataFrame:
         """Return partial results without those of doomed groups."""
         if not len(self.table) or not partials.height:
             return partials
-        return partials.join(self.table.frame(), on=self._keys, how="anti", nulls_equal=True, maintain_order="left")
+        return joined(partials, self.table.frame(), self._keys, "anti")
 
     def close(self, closes: Callable[[pl.DataFrame], pl.Series]) -> None:
         """Forget the groups that close."""

@@ -15,6 +15,7 @@ import polars as pl
 
 from millstream.algebra.qualities import PAIR
 from millstream.algebra.types import MICROS
+from millstream.runtime.operator.keys import joined
 from millstream.runtime.state.table import StateTable
 
 BINS = 20
@@ -68,7 +69,7 @@ class History:
         the column `__row`, in order. `now`: the time of the prod."""
         asked = rows.select(*self._groups, BIN, hour_of(pl.col(END)).alias("__asked")).with_row_index(_ROW)
         held = self.table.frame().filter(pl.col(END) >= now - self._age)
-        found = asked.join(held, on=[*self._groups, BIN], nulls_equal=True, maintain_order="left_right")
+        found = joined(asked, held, [*self._groups, BIN], "inner")
         found = found.with_columns(hour_of(pl.col(END)).alias(_HOUR))
         newest = found.filter(_rank([_ROW]) < PAIRS)
         if not self._hourly:

@@ -23,6 +23,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.aggregate.closed_answers import reached_by, still_open
 from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.keys import joined
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.state.table import StateTable
 
@@ -39,7 +40,7 @@ class Revise(Operator):
         (port,) = inputs
         rows = None if port.rows is None else self._numbered(port.rows)
         if rows is not None and len(self._counts):
-            final = self._counts.frame().join(rows, on=self._keys, how="semi", nulls_equal=True)
+            final = joined(self._counts.frame(), rows, self._keys, "semi")
             self._forget(final)
         if len(self._counts):
             held, reached = self._counts.frame(), reached_by(port)
@@ -51,12 +52,12 @@ class Revise(Operator):
         if not len(self._counts):
             return rows.with_columns(pl.lit(1, pl.Int64).alias(REVISION)).select(names)
         counts = self._counts.frame()
-        joined = rows.join(counts, on=self._keys, how="left", nulls_equal=True, maintain_order="left")
-        return joined.with_columns(pl.col(REVISION).fill_null(0) + 1).select(names)
+        known = joined(rows, counts, self._keys, "left")
+        return known.with_columns(pl.col(REVISION).fill_null(0) + 1).select(names)
 
     def _forget(self, counted: pl.DataFrame) -> None:
         if counted.height:
-            kept = self._counts.frame().join(counted, on=self._keys, how="anti", nulls_equal=True)
+            kept = joined(self._counts.frame(), counted, self._keys, "anti")
             self._counts.replace(kept)
 
     def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:

@@ -28,6 +28,7 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER
 from millstream.algebra.shed import BETWEEN, FIRST, LAST, Shed
 from millstream.runtime.aggregate.bucket import integers
+from millstream.runtime.operator.keys import joined
 from millstream.runtime.state.table import StateTable
 
 WHOLE, PLACE = "__whole", "__place"
@@ -78,7 +79,7 @@ class ShedResults:
         rows = placed.rows.select(*BETWEEN, pl.lit(whole).alias(WHOLE), *values).filter(pl.col(LAST) > closed)
         rows = rows.unique(maintain_order=True)
         if len(self.table):
-            rows = rows.join(self.table.frame(), on=rows.columns, how="anti", nulls_equal=True)
+            rows = joined(rows, self.table.frame(), rows.columns, "anti")
         if rows.height:
             self.table.append(rows)
 
@@ -94,7 +95,7 @@ class ShedResults:
         single = held.filter(~pl.col(WHOLE))
         if single.height:
             named = results.select(self._groups).with_columns(pl.Series(PLACE, places)).with_row_index(WHOLE)
-            pairs = named.join(single.drop(WHOLE), on=self._groups, nulls_equal=True)
+            pairs = joined(named, single.drop(WHOLE), self._groups, "inner")
             pairs = pairs.filter(pl.col(PLACE).is_between(FIRST, LAST))
             found[pairs.get_column(WHOLE).to_numpy()] = True
         return pl.Series(found)

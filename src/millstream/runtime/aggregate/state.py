@@ -28,6 +28,7 @@ from millstream.algebra.window_patterns import stretch, times_within
 from millstream.runtime.aggregate.bucket import in_a_window, integers, spread
 from millstream.runtime.aggregate.pane_fold import PaneFold, grouped
 from millstream.runtime.operator.frames import pick, put, stack, where
+from millstream.runtime.operator.keys import normalized
 from millstream.runtime.operator.time_closing import TimeClosing
 from millstream.runtime.state.table import StateTable
 
@@ -124,7 +125,7 @@ class GroupState:
 
     def take(self, rows: pl.DataFrame) -> None:
         """Add tuples; those that belong to no window are dropped at once."""
-        page = rows if rows.width == len(self._read) else pick(rows, self._read)
+        page = normalized(rows if rows.width == len(self._read) else pick(rows, self._read), self.group)
         if self._nullable is not None:
             known = page.get_column(self._nullable).is_not_null()
             page = page if known.all() else where(page, known)

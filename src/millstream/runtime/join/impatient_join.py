@@ -23,6 +23,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import one_of
 from millstream.runtime.join.window_join import WindowJoin
 from millstream.runtime.operator.contract import Input, Output
+from millstream.runtime.operator.keys import numbers
 from millstream.runtime.operator.registry import carries_out
 
 MOST = 256
@@ -59,9 +60,9 @@ class ImpatientJoin(WindowJoin):
         return replace(output, upstream=(*output.upstream, (1, Feedback(Intent.DESIRED, pattern))))
 
     def _held(self) -> dict[tuple[Any, ...], None]:
-        """The keys of the stored left tuples."""
+        """The keys of the stored left tuples, without NaN, which no pattern matches."""
         rows: pl.DataFrame = self._sides[0].rows.select(list(self._wanted))
-        return dict.fromkeys(rows.unique(maintain_order=True).rows())
+        return dict.fromkeys(rows.filter(numbers(rows)).unique(maintain_order=True).rows())
 
     def scalars(self) -> dict[str, Any]:
         return super().scalars() | {"told": list(self._asked)}

@@ -184,10 +184,6 @@ class Equality(KeyIndex):
         return mixed
 
     def _hash(self, left: pl.DataFrame, right: pl.DataFrame, order: Literal["left_right", "right_left"]) -> Pairs:
-        if left.height == right.height == 1:  # in a join of two single rows, Polars treats NaN as unequal to itself
-            equal = [(a == b).item() is True for a, b in zip(self.keys(0, left), self.keys(1, right), strict=True)]
-            found = np.zeros(int(all(equal)), dtype=np.int64)
-            return found, found
         pairs = self._numbered(left, 0).join(self._numbered(right, 1), on=self.names, maintain_order=order)
         return pairs.get_column(_ROW[0]).to_numpy(), pairs.get_column(_ROW[1]).to_numpy()
 
@@ -220,8 +216,7 @@ def _hashed(column: pl.Series) -> npt.NDArray[np.uint64]:
     if column.dtype.is_integer():
         known = column.fill_null(0) if column.null_count() else column
         return known.to_numpy().astype(np.int64, copy=False).view(np.uint64)
-    # adding zero turns -0.0 into 0.0
-    return (column + 0.0 if column.dtype.is_float() else column).hash(seed=0).to_numpy()
+    return column.hash(seed=0).to_numpy()
 
 
 def find_integers(partner: Places, probe: Places) -> Pairs | Stretches | None:

@@ -26,6 +26,7 @@ import polars as pl
 
 from millstream.algebra.arrays import Mask, Places
 from millstream.runtime.operator.frames import pick, stack, where
+from millstream.runtime.operator.keys import discrete
 from millstream.runtime.over.scans import lengths_of
 
 CODE = "__code"
@@ -40,13 +41,7 @@ def keys_of(frame: pl.DataFrame, names: Sequence[str]) -> list[pl.Series]:
 
 
 def _discrete(column: pl.Series) -> pl.Series:
-    if column.dtype == pl.String:
-        return column
-    if column.dtype.is_float():
-        values = column.cast(pl.Float64).fill_nan(float("nan")).fill_null(0.0).to_numpy() + 0.0  # no negative zero
-        bits = pl.Series(column.name, values.view(np.int64))
-        return bits.set(column.is_null(), None) if column.null_count() else bits
-    return column.cast(pl.Int64)
+    return column if column.dtype == pl.String else discrete(column).cast(pl.Int64)
 
 
 def numbered(frame: pl.DataFrame, names: Sequence[str]) -> Places:

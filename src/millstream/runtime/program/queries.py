@@ -278,7 +278,7 @@ class _Function:
 
     def _key(self, group: Expression) -> str:
         text = self._values((group,))[0]
-        return f"({text} if {text} == {text} else NAN)" if group.type is Type.DOUBLE else text
+        return f"normal({text})" if group.type is Type.DOUBLE else text
 
     def _returned_row(self, kind: str) -> str:
         items = self._items()

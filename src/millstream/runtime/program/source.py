@@ -27,6 +27,7 @@ _HELPERS = (
     scalars.narrow, scalars.shortened, scalars.narrow_real, scalars.shortened_real, scalars.moved, scalars.remainder,
     scalars.greatest, scalars.least, scalars.distinct, scalars.total_of_known, scalars.run, scalars.all_hold,
     scalars.both_used, scalars.either_used, scalars.ordered, scalars.limited, scalars.only, scalars.several_rows,
+    scalars.normal,
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@
 | one integer key | is its own number, less the lowest key, if keys are close together |
 | other keys | are numbered by sorting or hashing all of them once, whatever the number of inputs |
 | keys of different types | are compared in a type that holds them all |
+| fractions | are compared by their bits: NaN equals NaN, -0.0 equals 0.0 |
 
 No tuple has a NULL key.
 
@@ -25,6 +26,7 @@ import polars as pl
 from millstream.algebra.arrays import Places
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
+from millstream.runtime.operator.keys import discrete
 
 KEY = "__key"
 _ROW = "__row"
@@ -40,11 +42,11 @@ class KeyIndex:
         """Common names of the keys, for all inputs."""
 
     def keys(self, side: int, frame: pl.DataFrame) -> list[pl.Series]:
-        """Return the keys of tuples of one input, under the common names."""
+        """Return the keys of tuples of one input, under the common names, by which they can be joined."""
         keys = []
         for name, column, common in zip(self.names, self.columns[side], self._types, strict=True):
             values = frame.get_column(column)
-            keys.append((values if common is None else values.cast(common)).alias(name))
+            keys.append(discrete(values if common is None else values.cast(common)).alias(name))
         return keys
 
     def codes(self, frames: Sequence[tuple[int, pl.DataFrame]]) -> tuple[list[Places], int]:

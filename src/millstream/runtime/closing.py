@@ -7,7 +7,7 @@
 | order | merging: by timestamp, a tuple before a close of the same time; otherwise on arrival |
 | state | no tuples; the closed keys, neighbouring integers as one entry (`PunctuationSet`) |
 | punctuation of the first in → out | p, unless an earlier one covers it; the closed keys that p covers are forgotten |
-| a tuple of the closing input in → out | `[key = its key]`, once; NULL and NaN close nothing: no punctuation matches them |
+| a tuple of the closing input in → out | `[key = its key]`, once; NULL and NaN, which it never matches, close nothing |
 | progress | the first input's |
 | cost | a look-up of the arriving keys among the closed ones |
 

@@ -4,7 +4,7 @@ A condition is tested in the outermost loop that has its columns, unless an inde
 
 | condition | rows |
 |---|---|
-| `column = value`, known before the loop | those of a key, unless it is a DOUBLE, where NaN equals NaN |
+| `column = value`, known before the loop | those of a key, unless it has fractions, where NaN equals NaN |
 | that, and `column < value` of integers | the first or last ones of the key, in the order of that column |
 | `column < value` alone | the first or last ones of the table, if it is sorted by that column anyway |
 | `column IN (SELECT …)` | those of each key that the query has |
@@ -22,6 +22,7 @@ from millstream.algebra.expression import Binary, Column, Expression, conjuncts
 from millstream.algebra.program.expression import Exists, InQuery, subqueries, walk
 from millstream.algebra.program.query import Query, Source
 from millstream.algebra.types import Type
+from millstream.runtime.program.forms import has_nan
 from millstream.runtime.program.ordered import Order, Range
 from millstream.runtime.program.source import Frame, LocalStorage
 
@@ -141,7 +142,7 @@ class Access:
             return False
         later = {level.source.alias, *(each.source.alias for each in self.levels[known:])}
         for column, value in ((part.left, part.right), (part.right, part.left)):
-            own = level.owns(column) and column.type is not Type.DOUBLE
+            own = level.owns(column) and not has_nan(column.type)
             if not own or (level.keys and level.assigns(column)) or aliases(value) & later:
                 continue
             if level.position(column) not in level.keys and value.type is column.type:
@@ -155,7 +156,7 @@ class Access:
         if not (isinstance(part, InQuery) and isinstance(part.operand, Column)):
             return False
         at = next((at for at, level in enumerate(self.levels) if level.owns(part.operand)), None)
-        if at is None or part.operand.type is Type.DOUBLE or part.query.items[0].type is not part.operand.type:
+        if at is None or has_nan(part.operand.type) or part.query.items[0].type is not part.operand.type:
             return False
         level, later = self.levels[at], {each.source.alias for each in self.levels[at:]}
         taken = level.storage is None or level.fixed or level.source.outer or level.members is not None
@@ -289,13 +290,13 @@ def _turns(test: Expression) -> list[tuple[Expression, str, Expression]]:
 
 def _pairs(tests: Sequence[Expression], alias: str) -> list[tuple[Column, str, Column]] | None:
     """Comparisons of a column of this source with one of another, that of the source first; None if there are others.
-    Columns of an equality have one type that is no DOUBLE."""
+    Columns of an equality have one type that has no NaN."""
     found = []
     for test in tests:
         if not (isinstance(test, Binary) and isinstance(test.left, Column) and isinstance(test.right, Column)):
             return None
         own = [column.name.rpartition(".")[0] == alias for column in (test.left, test.right)]
-        compares = test.op in TURNED or (test.op == "=" and test.left.type is not Type.DOUBLE)
+        compares = test.op in TURNED or (test.op == "=" and not has_nan(test.left.type))
         if own.count(True) != 1 or not compares or (test.op == "=" and test.left.type is not test.right.type):
             return None
         op = TURNED.get(test.op, test.op)

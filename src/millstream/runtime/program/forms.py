@@ -10,6 +10,11 @@ ALIKE = {Type.INT: Type.BIGINT, Type.REAL: Type.DOUBLE, Type.DECIMAL: Type.DOUBL
 """Types whose values are those of another one in Python."""
 
 
+def has_nan(type_: Type) -> bool:
+    """True if NaN is among the values of a type."""
+    return ALIKE.get(type_, type_) is Type.DOUBLE
+
+
 def any_equal(node: InList) -> Expression:
     """`x IN (a, b)` as `x = a OR x = b`."""
     tests = [Binary(Type.BOOLEAN, "=", node.operand, option) for option in node.options]

@@ -11,7 +11,7 @@ from millstream.algebra.expression import Binary, Expression, Literal, Unary, ca
 from millstream.algebra.types import Type
 from millstream.runtime.expression.overflow import LIMITS
 from millstream.runtime.program import scalars
-from millstream.runtime.program.forms import ALIKE, calls_last, constant, needs_nan, same_kind, unconverted
+from millstream.runtime.program.forms import calls_last, constant, has_nan, needs_nan, same_kind, unconverted
 from millstream.runtime.program.source import Code
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def fitting(made: Expressions, node: Expression, text: str) -> str:
 
 def compared(made: Expressions, op: str, node: Binary) -> tuple[list[str], str]:
     """Tests that the operands are not NULL, and the comparison after them."""
-    nan = ALIKE.get(node.left.type, node.left.type) is Type.DOUBLE and needs_nan(op, node)
+    nan = has_nan(node.left.type) and needs_nan(op, node)
     tests, ((left, left_again), (right, right_again)) = made.known(node.left, node.right, once=not nan)
     if not nan:
         return tests, f"{left} {COMPARISONS[op]} {right}"

@@ -21,6 +21,7 @@ from millstream.algebra.python.definition import Declaration
 from millstream.algebra.types import Type
 from millstream.runtime.program.accumulate import DISCRETE, EXTREMES, Accumulator
 from millstream.runtime.program.expressions import Expressions
+from millstream.runtime.program.forms import has_nan
 from millstream.runtime.program.loops import Loops, indented
 from millstream.runtime.program.source import Frame, Module
 
@@ -278,7 +279,7 @@ class _Function:
 
     def _key(self, group: Expression) -> str:
         text = self._values((group,))[0]
-        return f"normal({text})" if group.type is Type.DOUBLE else text
+        return f"normal({text})" if has_nan(group.type) else text
 
     def _returned_row(self, kind: str) -> str:
         items = self._items()

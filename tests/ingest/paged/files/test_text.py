@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -239,3 +240,26 @@ def test_one_bad_line_among_many_is_found(connector: str) -> None:
     made = read("\n".join(["k,note"] * (connector == "csv") + lines).encode(), connector)
     assert [k for k, _ in rows(made)] == [n for n in range(3_000) if n != 1_234]
     assert made.bad["input"].to_list() == ["what"]
+
+
+@settings(max_examples=tries(25), deadline=None)
+@given(
+    files=st.lists(st.tuples(st.integers(0, 60), st.booleans()), min_size=1, max_size=4),
+    connector=st.sampled_from(["csv", "json"]),
+    parallelism=st.integers(1, 7),
+)
+def test_a_compressed_file_is_one_split(files: list[tuple[int, bool]], connector: str, parallelism: int) -> None:
+    with TemporaryDirectory() as folder, patch.object(text.TextFormat, "worth", 1):
+        expected, number = [], 0
+        for at, (height, compressed) in enumerate(files):
+            keys = range(number, number := number + height)
+            expected += keys
+            lines = [f"{k},n{k}" if connector == "csv" else json.dumps({"k": k, "note": f"n{k}"}) for k in keys]
+            data = "\n".join(["k,note", *lines] if connector == "csv" else lines or [""]).encode() + b"\n"
+            Path(folder, str(at)).write_bytes(gzip.compress(data) if compressed else data)
+        source = open_paged("s", PAIRS, {"connector": connector, "path": folder}, ())
+        start = source.start()
+        splits: list[Any] = source.splits(start, source.latest(start, 0), parallelism)
+        assert len(splits) <= parallelism
+        assert [k for split in splits for k in split.read().rows["k"]] == expected
+        assert not any(split.read().bad.height for split in splits)

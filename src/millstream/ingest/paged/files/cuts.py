@@ -20,17 +20,22 @@ NEAR = 4
 
 
 def cut(parts: Sequence[Part], number: int, borders: Callable[[Part], Sequence[int] | None]) -> list[tuple[Part, ...]]:
-    """Return `number` splits, or fewer if parts can only be read whole. `borders` returns the free cuts of a part."""
+    """Return `number` splits, or fewer if parts can only be read whole. `borders` returns the free cuts of a part, or
+    None if it can only be read whole."""
     if number == 1:
         return [tuple(parts)]
     starts = [0, *accumulate(part.last - part.first for part in parts)]
-    total, whole, free = starts[-1], True, set(starts)
+    total, free, rigid = starts[-1], set(starts), list[tuple[int, int]]()
     for part, start in zip(parts, starts, strict=False):
         places = borders(part)
-        whole &= places is None
+        rigid += [(start, start + part.last - part.first)] if places is None else []
         free.update(start + place - part.first for place in places or ())
     cheap = sorted(free)
-    places = [_snapped(at * total // number, cheap, total // number // NEAR, whole) for at in range(1, number)]
+    even = (at * total // number for at in range(1, number))
+    places = [
+        _snapped(place, cheap, total // number // NEAR, any(low < place < high for low, high in rigid))
+        for place in even
+    ]
     ends = sorted({0, *places, total})
     return [_between(parts, starts, low, high) for low, high in pairwise(ends)]
 

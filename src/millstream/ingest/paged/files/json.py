@@ -5,7 +5,7 @@
 | names | the columns: as they are spelled, else in any case; others are ignored, a missing one is NULL, and a line with
   one twice is bad |
 | values | converted as in `coerce`: numbers in quotes are numbers, a number for a TIMESTAMP is seconds |
-| splits | a file can be cut anywhere: a split has the lines that start in it |
+| splits | a file can be cut anywhere, unless it is compressed: a split has the lines that start in it |
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from millstream.algebra.schema import Attribute
 from millstream.algebra.types import Type, check_unicode
 from millstream.algebra.values import record
 from millstream.ingest.paged.files.formats import File, Part
-from millstream.ingest.paged.files.other_kinds import check_text
+from millstream.ingest.paged.files.other_kinds import check_text, is_compressed
 from millstream.ingest.paged.files.text import (
     NO_TEXT,
     TextFormat,
@@ -54,8 +54,8 @@ class JsonFormat(TextFormat):
     def check(self, file: File) -> None:
         check_text(file)  # every line has its own columns
 
-    def borders(self, part: Part) -> Sequence[int]:  # noqa: ARG002
-        return ()
+    def borders(self, part: Part) -> Sequence[int] | None:
+        return None if is_compressed(part.file) else ()
 
     def read_all(self, part: Part) -> Rows:
         return read_lines(self.lines(part), self, self)

@@ -1,9 +1,12 @@
-"""Files of another kind than that of their source: recognised by their first bytes, and refused."""
+"""Files of another kind than that of their source: recognised by their first bytes, and refused. Text may be compressed
+by gzip."""
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 from millstream.errors import InputError
 from millstream.ingest.paged.files.formats import File, check_whole, unreadable
@@ -18,10 +21,12 @@ class _Kind(NamedTuple):
     hint: str
 
 
-PARQUET = b"PAR1"
+PARQUET, GZIP = b"PAR1", b"\x1f\x8b"
+UNREADABLE = (OSError, EOFError, zlib.error)
+"""Errors of reading a file, which may be compressed."""
 CONVERTED = "Convert it to UTF-8: iconv -f ISO-8859-1 -t UTF-8 FILE, if it is Latin-1"
 OTHER_KINDS = (
-    _Kind(b"\x1f\x8b", ".gz", "compressed (gzip)", "Decompress it: gunzip FILE"),
+    _Kind(GZIP, "", "compressed (gzip)", "connector = 'csv' and 'json' read text compressed by gzip"),
     _Kind(b"\x28\xb5\x2f\xfd", ".zst", "compressed (zstd)", "Decompress it: unzstd FILE"),
     _Kind(b"BZh", ".bz2", "compressed (bzip2)", "Decompress it: bunzip2 FILE"),
     _Kind(b"\xfd7zXZ\x00", ".xz", "compressed (xz)", "Decompress it: unxz FILE"),
@@ -36,10 +41,27 @@ OTHER_KINDS = (
 def check_text(file: File) -> None:
     """Raise InputError if the first bytes of a file are not those of a text in UTF-8."""
     check_whole(file)
-    start = _start(file)
+    try:
+        with open_text(file) as opened:
+            start = opened.read(8)
+    except UNREADABLE as error:
+        raise unreadable(file, reason(error)) from error
     for kind in OTHER_KINDS:
         if start.startswith(kind.start):
             raise InputError("M5046", f"file '{file.path}' is {kind.name}, not plain text in UTF-8", hint=kind.hint)
+
+
+def is_compressed(file: File) -> bool:
+    return _start(file).startswith(GZIP)
+
+
+def open_text(file: File) -> BinaryIO:
+    """Open a file of text, which may be compressed."""
+    return cast(BinaryIO, gzip.open(file.path)) if is_compressed(file) else Path(file.path).open("rb")
+
+
+def reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)
 
 
 def check_parquet(file: File) -> None:
@@ -59,7 +81,7 @@ def _start(file: File) -> bytes:
         with Path(file.path).open("rb") as opened:
             return opened.read(8)
     except OSError as error:
-        raise unreadable(file, str(error.strerror)) from error
+        raise unreadable(file, reason(error)) from error
 
 
 def check_path(path: str) -> None:

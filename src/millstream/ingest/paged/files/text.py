@@ -7,6 +7,7 @@ around it.
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from millstream.algebra.early import Prod
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import DATE, Type
 from millstream.ingest.paged.files.formats import BEFORE_ALL, File, Part, check_whole, located, unreadable
+from millstream.ingest.paged.files.other_kinds import UNREADABLE, is_compressed, open_text, reason
 from millstream.ingest.paged.files.prod_lines import LineReader, RowsAmongProds, prod_of
 from millstream.ingest.paged.split import SplitRows, narrowed, selected
 from millstream.ingest.rows import NO_BAD, Rows, rows_of
@@ -35,7 +37,8 @@ _TIMES = ((" ", ""), ("T", ""), ("T", "Z"))
 
 @dataclass(frozen=True, slots=True)
 class TextFormat(ABC):
-    """Base of the formats of text files: the extent is counted in bytes, and times are known only after reading."""
+    """Base of the formats of text files: the extent is counted in bytes, and times are known only after reading. A
+    compressed file is one split."""
 
     schema: Schema
     required: tuple[str, ...]
@@ -169,13 +172,14 @@ def read_bytes(part: Part) -> bytes:
     file, first, last = part
     check_whole(file)
     try:
-        with Path(file.path).open("rb") as opened:
+        whole = last == file.size and is_compressed(file)
+        with open_text(file) as opened:
             _seek(opened, first)
-            data = opened.read(max(last - opened.tell(), 0))
+            data = opened.read(-1 if whole else max(last - opened.tell(), 0))
             if data and last < file.size and not data.endswith(b"\n"):
                 data += opened.readline()
-    except OSError as error:
-        raise unreadable(file, str(error.strerror)) from error
+    except UNREADABLE as error:
+        raise unreadable(file, reason(error)) from error
     return data.removeprefix(b"\xef\xbb\xbf") if first == 0 else data
 
 
@@ -185,9 +189,13 @@ def estimated_rows(file: File) -> int:
     check_whole(file)
     with Path(file.path).open("rb") as opened:
         start = opened.read(SAMPLE)
-    lines = start.count(b"\n")
+    try:
+        text = zlib.decompressobj(wbits=31).decompress(start) if is_compressed(file) else start
+    except zlib.error as error:
+        raise unreadable(file, reason(error)) from error
+    lines = text.count(b"\n")
     if len(start) < SAMPLE:
-        return lines + (not start.endswith(b"\n") and bool(start))
+        return lines + (not text.endswith(b"\n") and bool(text))
     return file.size * max(lines, 1) // len(start)
 
 

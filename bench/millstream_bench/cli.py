@@ -189,7 +189,7 @@ def run_soak(
     kills: Annotated[int, typer.Option(min=1, help="kills of each kind; disturbances of the mixture")] = 20,
     what: Annotated[
         list[str] | None,
-        typer.Option(help="driver, worker, cluster (all three by default), mixture or memory; may be repeated"),
+        typer.Option(help="driver, worker, cluster (all three by default), mixture, memory or damage; may be repeated"),
     ] = None,
     seconds: Annotated[float, typer.Option(min=10, help="time limit of a run")] = 300,
     minutes: Annotated[int, typer.Option(min=4, help="length of `memory`, on Spark and again in process")] = 30,

@@ -9,7 +9,8 @@
 
 A run is killed several times before it may finish. Its output must have the same rows, each as often. `mixture` is
 another program, disturbed in more ways (`mixture.run`). `memory` is that program with disturbances that it survives,
-for half an hour on Spark and as long in process, to see that no process grows.
+for half an hour on Spark and as long in process, to see that no process grows. `damage` kills a run once and damages
+each part of what it leaves (`soak.damage`).
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ import polars as pl
 from millstream.errors import OptionError, did_you_mean
 from millstream_bench.soak.cluster import LocalCluster
 from millstream_bench.soak.comparison import difference
+from millstream_bench.soak.damage import run_damages
 from millstream_bench.soak.mixture.run import Site, run_mixture
 from millstream_bench.soak.program import Run, Workload
 
 KINDS = ("driver", "worker", "cluster")
-MIXTURE, MEMORY = "mixture", "memory"
+MIXTURE, MEMORY, DAMAGE = "mixture", "memory", "damage"
 CALM = 240
 """Seconds at the end of the mixture in which nothing ends the program."""
 SECONDS_EACH = 12
@@ -197,7 +199,7 @@ def run_soak(
 ) -> bool:
     """Kill `kills` times for each kind, or disturb the mixture as often; return whether all outputs were right."""
     for kind in what or ():
-        if kind not in (known := (*KINDS, MIXTURE, MEMORY)):
+        if kind not in (known := (*KINDS, MIXTURE, MEMORY, DAMAGE)):
             raise OptionError("M6024", f"there is no '{kind}' to kill", hint=did_you_mean(kind, known))
     place = folder.absolute() / time.strftime("%Y%m%d-%H%M%S")
     soak, right = Soak(place, report, seed=seed, seconds=seconds), []
@@ -210,6 +212,8 @@ def run_soak(
                 report(f"memory: {minutes} minutes " + ("in process" if master == "none" else "on Spark"))
                 site = Site(seconds=0, master=master, calm=60 * minutes)
                 right.append(run_mixture(0, place / MEMORY, report, seed=seed, site=site, young=20 * minutes))
+        elif kind == DAMAGE:
+            right.append(run_damages(place / DAMAGE, report, seconds))
         else:
             right.append(soak.run(kind, kills))
     report("no difference" if all(right) else f"there are differences; see {place}")

@@ -13,7 +13,7 @@ import millstream as ms
 from millstream.control.job.explaining import explained
 from millstream.control.job.local_state import LocalState
 from millstream.control.job.ownership import Ownership
-from millstream.errors import MillstreamError, OptionError
+from millstream.errors import InputError, MillstreamError, OptionError
 
 FOLDER = Path("/kept/job-1")
 OF_SPARK = """An error occurred while calling o233.getResult.
@@ -49,6 +49,12 @@ def test_other_errors_of_spark_have_no_stack() -> None:
     found = explained(RuntimeError(OF_SPARK.format(cause="Connection reset")), FOLDER)
     assert isinstance(found, OptionError) and (found.code, found.message) == ("M6051", "IOException: Connection reset")
     assert "CANNOT_COMMIT" in found.detail and "\tat " not in str(found) and "more" not in str(found)
+
+
+def test_a_part_of_the_checkpoint_that_spark_cannot_read() -> None:
+    found = explained(RuntimeError(OF_SPARK.replace("CANNOT_WRITE", "CANNOT_LOAD").format(cause="gone")), FOLDER)
+    assert isinstance(found, InputError) and found.code == "M5026" and "/kept/job-1/spark" in found.message
+    assert "restore it from a copy" in found.hint and "\tat " not in str(found)
 
 
 def test_a_disk_that_fills_up_while_a_query_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

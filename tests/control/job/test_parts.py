@@ -14,7 +14,7 @@ from millstream.config import Options
 from millstream.control.job import local_state
 from millstream.control.mill import LocalMill
 from millstream.errors import InputError
-from tests.control.job.damage import DAMAGES, damaged
+from millstream_bench.soak.damage import DAMAGES, damaged
 
 STATEMENTS = """
 CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts;

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from millstream.errors import MillstreamError, OptionError
+from millstream.algebra.values import HINT
+from millstream.errors import InputError, MillstreamError, OptionError
 from millstream.physical.failure.transport import read_report
 
 OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM)
@@ -22,6 +23,10 @@ _SQLITE = {
 }
 _REASONS = _SQLITE | {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)}
 _CLASS = re.compile(r"^: |^(?:Caused by: )?(?:[\w$]+\.)+(?=\w+: )")
+_DAMAGE = re.compile(
+    r"\[(CANNOT_LOAD_STATE_STORE|STREAMING_CHECKPOINT|STATE_STORE)|ChecksumException|Incomplete log file"
+)
+"""What Spark says of a checkpoint of which a part is missing or damaged."""
 MOST = 5
 """Lines of Spark's error that are kept as the detail."""
 
@@ -37,6 +42,10 @@ def explained(error: BaseException, folder: Path | None = None) -> Exception:
     if (reason := _disk_reason(error, text)) and folder is not None:
         return unwritable(folder.parent, reason)
     lines = _told(text.partition("\n=== Streaming Query ===")[0])
+    if folder is not None and _DAMAGE.search(text):
+        message = f"Spark cannot read '{folder / 'spark'}': {lines[0]}"
+        hint = f"If it fails again: {HINT[0].lower()}{HINT[1:]}"
+        return InputError("M5026", message, detail="\n  ".join(lines[1:MOST]), hint=hint)
     hint = "Start again with the same checkpoint; it continues where it stopped."
     first = lines[0] if lines else type(error).__name__
     return OptionError("M6051", first, detail="\n  ".join(lines[1:MOST]), hint=hint)

@@ -21,6 +21,7 @@ from millstream.algebra.python.reference import Reference
 from millstream.control.job.base import Job, OutputStates, Result
 from millstream.control.job.explaining import explained
 from millstream.control.spark.dataframe_source import has_read_dataframes, packed, routes_of
+from millstream.control.spark.files import SparkFiles
 from millstream.control.spark.launcher import launched
 from millstream.control.spark.session import QUERY_SETTINGS
 from millstream.errors import OptionError, fresh
@@ -53,6 +54,9 @@ class SparkJob(Job):
     def __init__(self, spark: SparkSession, folder: Path, *, shards: int, stages: int = 1, cached: bool = True) -> None:
         super().__init__(folder, shards=shards, stages=stages)
         self.spark, self.checkpoint, self.cached = spark, folder, cached
+        assert self.noted is not None
+        self._files = SparkFiles(folder / "spark", self.noted)
+        self._files.mend(self.log.end())
         self.frames: dict[str, DataFrame] = {}
         """The DataFrames that the job reads, by the name of their stream."""
         self.routes: dict[str, Route] = routes_of(self.log)
@@ -122,7 +126,10 @@ class SparkJob(Job):
         self._failure, self._stopping = None, False
         writer = self.frame(own=True).writeStream.outputMode("append").foreachBatch(self._receive)
         writer = writer.option("checkpointLocation", str(self.checkpoint / "spark")).queryName(self.name)
-        self._query = writer.start()
+        try:
+            self._query = writer.start()
+        except Exception as error:
+            raise self._explained(error) from error
 
     def frame(self, *, own: bool = False) -> DataFrame:
         """The job's Spark plan, from pages to pages. It sets the session settings that a query reads on starting.
@@ -164,27 +171,19 @@ class SparkJob(Job):
             return False
         return self._last_batch < 0 or (self.checkpoint / "spark" / "commits" / str(self._last_batch)).exists()
 
-    def _committed(self) -> list[int]:
-        return [int(path.name) for path in (self.checkpoint / "spark" / "commits").glob("[0-9]*")]
-
     def applied(self) -> int:
-        return self.position or int(self._offset(max(self._committed(), default=-1))["log"])
+        return self.position or int(self._last_offset()["log"])
 
     @property
     def time_reached(self) -> int:
-        return int(self._offset(max(self._committed(), default=-1))["now"])
+        return int(self._last_offset()["now"])
 
-    def _offset(self, batch: int) -> Any:
-        """The end of a batch in the job's own source."""
-        path = self.checkpoint / "spark" / "offsets" / str(batch)
-        if not path.exists():
-            return {"log": 0, "now": 0, "streams": "{}"}
-        # a line for each source; the first one is the job's own
-        _version, _metadata, offset, *_ = path.read_text().splitlines()
-        return json.loads(offset)
+    def _last_offset(self) -> Any:
+        """The end of the last committed batch."""
+        return self._files.offset(max(self._files.committed(), default=-1))
 
     def span(self, batch: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        before, after = (json.loads(self._offset(number)["streams"]) for number in (batch - 1, batch))
+        before, after = (json.loads(self._files.offset(number)["streams"]) for number in (batch - 1, batch))
         return before, after
 
     def close(self) -> None:
@@ -235,12 +234,11 @@ class SparkJob(Job):
 
     def _keep_outputs(self, batch: int, *, changed: bool) -> None:
         assert self.noted is not None
-        offset = (self.checkpoint / "spark" / "offsets" / str(batch)).read_text()
-        self.noted.begin(batch, offset, outputs=self._outputs() if changed else None)
+        self.noted.begin(batch, self._files.text(batch), outputs=self._outputs() if changed else None)
 
     def _kept_outputs(self) -> Mapping[str, OutputStates]:
         assert self.noted is not None
-        return self.noted.outputs(max([self._last_batch, *self._committed()]))
+        return self.noted.outputs(max([self._last_batch, *self._files.committed()]))
 
     # --- batches ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,125 @@
+"""Spark's part of a checkpoint, judged without Spark: mended where nothing is lost, refused elsewhere."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import pytest
+
+from millstream.control.job.parts import BatchLog
+from millstream.control.spark.files import SparkFiles
+from millstream.errors import InputError
+from millstream.physical.wire.control_log import ControlLog
+from millstream_bench.soak.damage import damaged
+
+LAST, SNAPSHOT = 7, 4
+"""The last batch that was begun, of which the commit is there too; the version of the state with a snapshot."""
+
+
+def put(path: Path, data: bytes) -> None:
+    """Write a file and its checksums, as Hadoop does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    pieces = [zlib.crc32(data[at : at + 512]) for at in range(0, len(data), 512)]
+    checks = b"crc\0" + struct.pack(f">{len(pieces) + 1}I", 512, *pieces)
+    path.with_name(f".{path.name}.crc").write_bytes(checks)
+
+
+@pytest.fixture
+def job(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "job-1"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "job-1"
+    names = [[f"{batch}-of-{shard}" for shard in (0, 1)] for batch in range(LAST + 1)]
+    spark = folder / "spark"
+    files, noted = opened(folder)
+    put(spark / "metadata", b'{"id":"a"}')
+    put(spark / "state/0/_metadata/v2/0", b"v2\n{}")
+    put(spark / "state/0/_stateSchema/default/0_a", b"schema")
+    for batch in range(LAST + 1):
+        put(spark / f"offsets/{batch}", f'v1\n{{}}\n{{"log": 0, "now": {batch}, "streams": "{{}}"}}'.encode())
+        noted.begin(batch, files.text(batch), outputs={"main": {"q": {"after": batch}}} if batch < LAST else None)
+        ids = {"stateUniqueIds": {"0": [[name] for name in names[batch]]}}
+        put(spark / f"commits/{batch}", f"v2\n{json.dumps(ids)}".encode())
+        for shard in (0, 1):
+            put(spark / f"state/0/{shard}/{batch + 1}_{names[batch][shard]}.changelog", bytes(900))
+    snapshot = spark / f"state/0/0/{SNAPSHOT}_{names[SNAPSHOT - 1][0]}.zip"
+    with zipfile.ZipFile(snapshot, "w") as packed:
+        packed.writestr("metadata", 'v1\n{"sstFiles": [{"dfsSstFileName": "a.sst", "sizeBytes": 700}]}')
+    put(snapshot, snapshot.read_bytes())
+    put(spark / "state/0/0/SSTs/a.sst", bytes(700))
+    noted.close()
+    return folder
+
+
+def opened(job: Path) -> tuple[SparkFiles, BatchLog]:
+    noted = BatchLog(job, ControlLog(job / "control.log", writable=True))
+    return SparkFiles(job / "spark", noted), noted
+
+
+def test_sound_files_stay_as_they_are(job: Path) -> None:
+    before = {path: path.read_bytes() for path in job.rglob("*") if path.is_file()}
+    files, noted = opened(job)
+    files.mend(0)
+    assert {path: path.read_bytes() for path in job.rglob("*") if path.is_file()} == before
+    assert noted.outputs(LAST) == {"main": {"q": {"after": LAST - 1}}} and noted.outputs(2)["main"]["q"]["after"] == 2
+
+
+@pytest.mark.parametrize("damage", ["removed", "cut", "emptied", "older"])
+@pytest.mark.parametrize("part", ["offsets", f"offsets/{LAST}", f"offsets/{LAST - 1}", f"commits/{LAST}", "metadata"])
+def test_what_is_mended(job: Path, part: str, damage: str) -> None:
+    """The offsets are in `batches.log`; a batch whose commit is gone is run again."""
+    before = {path: path.read_bytes() for path in (job / "spark" / "offsets").glob("[0-9]*")}
+    path = job / "spark" / part
+    damaged(path, damage, path.with_name(str(int(path.name) - 1)) if path.name.isdigit() else job / "none")
+    opened(job)[0].mend(0)
+    for batch in (LAST - 1, LAST):
+        path = job / "spark" / "offsets" / str(batch)
+        assert path.read_bytes() == before[path]
+    assert max(opened(job)[0].committed()) == LAST - (part.startswith("commits"))
+    assert json.loads((job / "spark" / "metadata").read_text())["id"]
+
+
+REFUSED = ["", "commits", "state", "state/0/1", "state/0/1/3_2-of-1.changelog", "state/0/0/SSTs/a.sst"]
+REFUSED += [f"state/0/0/{LAST + 1}_{LAST}-of-0.changelog", "state/0/0/4_3-of-0.zip", "state/0/_metadata/v2/0"]
+
+
+@pytest.mark.parametrize("damage", ["removed", "cut", "emptied"])
+@pytest.mark.parametrize("part", REFUSED)
+def test_what_is_refused(job: Path, part: str, damage: str) -> None:
+    if not damaged(job / "spark" / part, damage, job) or (damage == "cut" and part.endswith("v2/0")):
+        return
+    if damage == "removed" and part.endswith(".zip"):  # the changelogs before it are there
+        return
+    with pytest.raises(InputError, match=r"M502[345]: .*/job-1/spark") as caught:
+        opened(job)[0].mend(0)
+    assert "Restore it" in caught.value.hint and caught.value.detail
+
+
+def test_two_commits_are_gone(job: Path) -> None:
+    for batch in (LAST, LAST - 1):
+        (job / "spark" / "commits" / str(batch)).unlink()
+    with pytest.raises(InputError, match=r"M5025: .* has batch 5, but batch 6 was committed"):
+        opened(job)[0].mend(0)
+
+
+def test_a_batch_of_which_nothing_was_delivered(job: Path) -> None:
+    """A power failure leaves its offsets empty: it is planned anew."""
+    path = job / "spark" / "offsets" / str(LAST + 1)
+    put(path, b"")
+    opened(job)[0].mend(0)
+    assert not path.exists()
+
+
+def test_the_control_log_is_short(job: Path) -> None:
+    put(job / "spark" / "offsets" / str(LAST + 1), b'v1\n{}\n{"log": 99, "now": 9, "streams": "{}"}')
+    with pytest.raises(InputError, match=r"M5025: .*control\.log' ends at position 0, but batch 8 began at .* 99"):
+        opened(job)[0].mend(0)

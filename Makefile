@@ -55,6 +55,7 @@ soak: setup
 	@$(BIN)/millstream test tests/transcripts --on spark --shards 2 --cut random:4
 	@$(BIN)/millstream soak --kills 20
 	@$(BIN)/millstream soak --what mixture --kills 40
+	@$(BIN)/millstream soak --what damage
 	@$(BIN)/millstream soak --what memory
 
 bench: setup

@@ -83,7 +83,8 @@ def run_damages(folder: Path, report: Callable[[str], None], seconds: float) -> 
         for part in parts_of(copies["killed"] / "checkpoint"):
             path = run.folder / part.relative_to(copies["killed"])
             for damage in (*DAMAGES, "cut, without its checksums"):
-                shutil.rmtree(run.folder)
+                while run.folder.exists():  # Spark may still tidy up there
+                    shutil.rmtree(run.folder, ignore_errors=True)
                 shutil.copytree(copies["killed"], run.folder)
                 if not _damage(path, damage, copies["older"] / path.relative_to(run.folder)):
                     continue

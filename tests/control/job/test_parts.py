@@ -11,9 +11,11 @@ import polars as pl
 import pytest
 
 from millstream.config import Options
-from millstream.control.job import local_state
+from millstream.control.job import local_state, parts
+from millstream.control.job.parts import BatchLog
 from millstream.control.mill import LocalMill
 from millstream.errors import InputError
+from millstream.physical.wire.control_log import ControlLog
 from millstream_bench.soak.damage import DAMAGES, damaged
 
 STATEMENTS = """
@@ -111,3 +113,17 @@ def test_files_are_private(run: Run) -> None:
     run.restore(run.killed)
     for name in ("driver.log", "job-1/control.log", "job-1/batches.log", "job-1/state.db", "job-1/state.db-wal"):
         assert stat.S_IMODE((run.checkpoint / name).stat().st_mode) == 0o600, name
+
+
+def test_the_log_of_batches_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps the last batches, and the last state of the outputs before them."""
+    monkeypatch.setattr(parts, "GROWTH", 3_000)
+    control = ControlLog(tmp_path / "control.log", writable=True)
+    noted = BatchLog(tmp_path, control)
+    for batch in range(60):
+        noted.begin(batch, "x" * 200, outputs={"main": {"q": {"after": batch}}} if batch == 20 else None)
+    assert (tmp_path / "batches.log").stat().st_size < 6_000
+    noted.close()
+    again = BatchLog(tmp_path, control)
+    assert again.number == 59 and again.of(56) is not None and again.of(55) is None
+    assert again.outputs(59) == {"main": {"q": {"after": 20}}}

@@ -39,8 +39,8 @@ LOST = {
 """What is lost with a part."""
 KEPT = 4
 """Number of last batches that a log keeps when it is compacted; Spark replays at most one."""
-GROWTH = 1_000
-"""Batches after which the log is compacted."""
+GROWTH = 1_000_000
+"""Bytes by which the log may grow before it is compacted."""
 NONE = Reached(-1, "", 0, 0)
 """The note of a job that has run no batch."""
 
@@ -112,9 +112,11 @@ class BatchLog:
     def __init__(self, folder: Path, control: ControlLog) -> None:
         self._control = control
         self.driver: Callable[[], int] = lambda: 0
+        self._noted: list[tuple[int, Reached]]
         self._closed = False
         self._log = ControlLog(folder / "batches.log", writable=True)
-        self._noted = [(at, note) for at, note in self._log.numbered() if isinstance(note, Reached)]
+        self._log.growth = GROWTH
+        self._keep([(at, note) for at, note in self._log.numbered() if isinstance(note, Reached)])
         if self.last is not None and control.end() < self.last.log:
             raise _short(control.path, control.end(), f"batch {self.number} began at", self.last.log)
 
@@ -138,14 +140,18 @@ class BatchLog:
     def begin(self, number: int, offset: str, *, copies: int = 0, outputs: Mapping[str, Any] | None = None) -> None:
         """Note a batch, before it changes anything."""
         self._append(Reached(number, offset, self._control.end(), self.driver(), copies, outputs))
-        if len(self._noted) > GROWTH:
-            whole = [at for at, note in self._noted if note.outputs is not None and note.number <= number - KEPT][-1:]
-            kept = {at for at, note in self._noted if note.number > number - KEPT} | {*whole}
+        if self._log.grown:
+            kept = {at for at, _ in self._noted}
             self._log.compact(lambda at, _: at in kept)
-            self._noted = [(at, note) for at, note in self._noted if at in kept]
 
     def _append(self, note: Reached) -> None:
-        self._noted.append((self._log.append(note), note))
+        self._keep([*self._noted, (self._log.append(note), note)])
+
+    def _keep(self, noted: list[tuple[int, Reached]]) -> None:
+        """Keep the notes of the last batches, and before them the last one with outputs."""
+        first = noted[-1][1].number - KEPT + 1 if noted else 0
+        whole = [held for held in noted if held[1].number < first and held[1].outputs is not None]
+        self._noted = whole[-1:] + [held for held in noted if held[1].number >= first]
 
     def check(self, state: Path, committed: int, cause: str) -> None:
         """Raise InputError if the state of the job, which has the last committed batch, is behind, or this log is."""

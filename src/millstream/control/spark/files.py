@@ -175,8 +175,9 @@ def _remove(path: Path) -> None:
 
 
 def _sound(path: Path, start: str) -> bool:
-    """Return whether a small file is there, begins as it should, and has its checksums."""
-    if not path.exists() or not (data := path.read_bytes()).startswith(start.encode()):
+    """Return whether a small file is there, begins and ends as it should, and has its checksums."""
+    data = path.read_bytes() if path.exists() else b""
+    if not (data.startswith(start.encode()) and data.rstrip().endswith(b"}")):
         return False
     kept = _crc(path).read_bytes() if _crc(path).exists() else b""
     if len(kept) <= _HEAD.size or _HEAD.unpack_from(kept) != (b"crc\0", PIECE):

@@ -31,7 +31,7 @@ _HEAD = struct.Struct("<QIII")
 PLACES = 64
 """Number of positions whose place in the file a reader remembers."""
 GROWTH = 16_000_000
-"""Bytes by which a log may grow before it is compacted."""
+"""Bytes by which a control log may grow before it is compacted."""
 
 
 def framed(position: int, data: bytes) -> bytes:
@@ -56,6 +56,8 @@ class ControlLog:
         self._compacted = 0
         """The size of the file after it was last compacted."""
         self._decoded: dict[int, Record] | None = None
+        self.growth = GROWTH
+        """Bytes by which it may grow before it is compacted."""
         if writable:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists() or not path.stat().st_size:
@@ -70,7 +72,7 @@ class ControlLog:
     @property
     def grown(self) -> bool:
         """True if the log should be compacted."""
-        return self.path.stat().st_size > self._compacted + GROWTH
+        return self.path.stat().st_size > self._compacted + self.growth
 
     def append(self, record: Record) -> int:
         """Write a record; return the position behind it. On a full disk nothing of it stays in the file."""

@@ -313,3 +313,11 @@ def test_what_is_merged_doubles(heights: list[int]) -> None:
         spans = [heights[a:b] for a in range(len(heights)) for b in range(a + 2, len(heights) + 1)]
         assert all(sum(span) < 2 * max(span) for span in spans)
         assert sum(run) == min(a + b for a, b in pairwise(heights))
+
+
+def test_a_column_that_a_later_release_has_added() -> None:
+    """Rows that were stored before have NULL there."""
+    table = StateTable({"a": pl.Int64(), "b": pl.Float64()})
+    table.restore({0: pl.DataFrame({"a": [1, 2, 3]})}, {0: np.array([1], dtype=np.uint32)})
+    table.append(pl.DataFrame({"a": [4], "b": [0.5]}))
+    assert table.frame().rows() == [(1, None), (3, None), (4, 0.5)]

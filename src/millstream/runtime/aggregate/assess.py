@@ -31,8 +31,8 @@ from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.shed import Shed
 from millstream.algebra.window import WINDOW_END
 from millstream.runtime.aggregate.closed_answers import reached_by, still_open
-from millstream.runtime.aggregate.estimates import COUNT, DEVIATION, VALUE, estimated
-from millstream.runtime.aggregate.history import BIN, EARLY, END, FINAL, GAP, SHARE, History, bin_of
+from millstream.runtime.aggregate.estimates import DEVIATION, VALUE, estimated
+from millstream.runtime.aggregate.history import BIN, COUNT, EARLY, END, FINAL, GAP, SHARE, History, bin_of
 from millstream.runtime.aggregate.shed_results import ShedResults
 from millstream.runtime.expression.evaluate import to_polars
 from millstream.runtime.operator.contract import Input, Operator, Output
@@ -74,7 +74,7 @@ class Assess(Operator):
         self._type = types[value] if quality is not None else pl.Float64()
         self._quality = None if quality is None else PythonCalls(None, [quality])
         self._unit = schema.unit
-        numbers = {BIN: pl.Int32(), SHARE: pl.Float64(), EARLY: self._type}
+        numbers = {BIN: pl.Int32(), SHARE: pl.Float64(), EARLY: self._type, COUNT: pl.Float64()}
         self._pending = StateTable({name: types[name] for name in keys} | numbers)
         self._shed = ShedResults({name: types[name] for name in keys}, WINDOW_END, 1)
         hourly = isinstance(types[WINDOW_END], pl.Datetime)
@@ -194,11 +194,13 @@ class Assess(Operator):
             self.settle()
         end = pl.col(WINDOW_END).to_physical().cast(pl.Int64)
         share, value = self._share(prod), pl.col(self._value).cast(self._type)
-        answers = given.select(*self._keys, bin_of(share).alias(BIN), share.alias(SHARE), value.alias(EARLY))
+        counts = self._moments[:1] if self._kind != "count" else (self._value,)
+        number = pl.col(counts[0]) if counts else pl.lit(None)
+        columns = share.alias(SHARE), value.alias(EARLY), number.cast(pl.Float64).alias(COUNT)
+        answers = given.select(*self._keys, bin_of(share).alias(BIN), *columns)
         self._now = self._now if prod.time is None else max(self._now, prod.time)
         if self._estimates:
-            moments = zip(self._moments, (COUNT, DEVIATION), strict=False)
-            known = [given.get_column(name).cast(pl.Float64).alias(new) for name, new in moments]
+            known = [given.get_column(name).cast(pl.Float64).alias(DEVIATION) for name in self._moments[1:]]
             made = answers.with_columns(end.alias(END), pl.col(EARLY).cast(pl.Float64).alias(VALUE), *known)
             pairs = self._history.for_rows(made, self._now)
             found = estimated(self._kind, made, pairs)

@@ -23,6 +23,8 @@ PAIRS, HOURLY, LEAST = 60, 24, 5
 """`LEAST`: fewer pairs predict nothing."""
 AGE = 2000
 END, BIN, SHARE = "__end", "__bin", "__share"
+COUNT = "__count"
+"""The number of values that an early answer was made of; NULL if its kind of aggregate does not need it."""
 EARLY, FINAL, GAP = PAIR
 HOUR = 3600 * MICROS
 _ROW, _HOUR, _RANK = "__row", "__hour", "__rank"
@@ -44,8 +46,8 @@ class History:
     def __init__(self, groups: Mapping[str, pl.DataType], slide: int, *, hourly: bool) -> None:
         self._groups, self._hourly = list(groups), hourly
         self._age = max(AGE * slide, 8 * 24 * HOUR) if hourly else AGE * slide
-        numbers = {END: pl.Int64(), BIN: pl.Int32(), SHARE: pl.Float64(), EARLY: pl.Float64(), FINAL: pl.Float64()}
-        self.table = StateTable({**groups, **numbers})
+        numbers = dict.fromkeys((SHARE, COUNT, EARLY, FINAL), pl.Float64())
+        self.table = StateTable({**groups, END: pl.Int64(), BIN: pl.Int32(), **numbers})
         self._limit = 1024
 
     def add(self, pairs: pl.DataFrame, now: int) -> None:

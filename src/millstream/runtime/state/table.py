@@ -204,7 +204,7 @@ class StateTable:
         self._frame, self._recent, self._ascends = None, [], {}
         self._journal = Journal()
         for key in sorted(segments):
-            segment, dead, alive = self._in_order(segments[key]), gone.get(key), None
+            segment, dead, alive = self._in_order(self._whole(segments[key])), gone.get(key), None
             height = segment.height
             if dead is not None and len(dead):
                 kept = np.ones(height, dtype=np.bool_)
@@ -217,6 +217,10 @@ class StateTable:
                 self._drop(key)
 
     # --- segments -------------------------------------------------------------------------------------------------
+
+    def _whole(self, stored: pl.DataFrame) -> pl.DataFrame:
+        """A stored segment with NULL in the columns that a later release has added."""
+        return stored if stored.width == len(self._names) else pl.concat([self.empty, stored], how="diagonal")
 
     def _in_order(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows if rows.columns == self._names else pick(rows, self._names)

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,9 @@ def test_the_launcher_of_another_python_keeps_its_path() -> None:
     own, other = Path(interpreter("local[2]")), Path(interpreter("local[2]", "/usr/bin/true"))
     assert own != other and 'PYTHONPATH="$kept"' in own.read_text() and "PYTHONPATH" not in other.read_text()
     assert interpreter("yarn", "python3") == "python3"
+    echo, module = interpreter("local[2]", "/bin/echo"), "pyspark.sql.streaming.transform_with_state_driver_worker"
+    said = [subprocess.run([echo, "-m", name], capture_output=True, check=True).stdout for name in ("other", module)]
+    assert said == [b"-m other\n", b""]
 
 
 def test_values_that_are_secret_are_not_logged(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:

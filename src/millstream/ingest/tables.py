@@ -18,6 +18,7 @@ from millstream.errors import InputError
 from millstream.ingest.paged.connectors import connector_of
 from millstream.ingest.paged.files.formats import File, Format, Part
 from millstream.ingest.paged.files.listing import Listing
+from millstream.ingest.paged.files.partitions import Partitioned
 from millstream.ingest.paged.formats import FORMATS
 from millstream.logical.catalog import TableDefinition
 from millstream.options import check_names, read_options
@@ -76,7 +77,7 @@ def read_table(table: TableDefinition) -> TableRows:
         raise InputError("M5001", "a table with a connector needs a path", hint=hint)
     options = read_options(kind.of_table, given, owner)
     required = tuple(dict.fromkeys((*table.primary_key, *table.not_null)))
-    format_, files = kind.make(table.schema, required, options), _files(options.path)
+    format_, files = Partitioned(kind.make(table.schema, required, options)), _files(options.path)
     found = [_read(number, file, format_) for number, file in enumerate(files)]
     frame = pl.concat([_placed(empty, 0, []), *(rows for rows, _ in found)])
     bad = [row for _, rows in found for row in rows]

@@ -11,6 +11,7 @@ from millstream.errors import InputError
 from millstream.ingest.generators import GENERATORS
 from millstream.ingest.paged.connectors import CONNECTOR, connector_of
 from millstream.ingest.paged.files.other_kinds import check_path
+from millstream.ingest.paged.files.partitions import Partitioned
 from millstream.ingest.paged.files.source import FileSource
 from millstream.ingest.paged.formats import FORMATS
 from millstream.ingest.paged.generated import open_generated
@@ -46,7 +47,7 @@ class _Files:
     def __call__(self, name: str, schema: Schema, given: Mapping[str, str], required: Sequence[str]) -> PagedSource:
         kind, options = FORMATS[self.connector], self.check(name, schema, given, required)
         replay = Replay.of(options.speed, schema, name)
-        return FileSource(kind.make(schema, tuple(required), options), options, replay)
+        return FileSource(Partitioned(kind.make(schema, tuple(required), options)), options, replay)
 
     def check(self, name: str, schema: Schema, given: Mapping[str, str], _: Sequence[str]) -> FileOptions:
         check_names(FORMATS[self.connector].of_stream, given)

@@ -12,6 +12,7 @@ import numpy as np
 
 from millstream.algebra.early import Prod
 from millstream.ingest.paged.files.formats import FileSplit, Part
+from millstream.ingest.paged.files.partitions import format_of
 from millstream.ingest.paged.files.prod_lines import prod_of
 from millstream.ingest.paged.files.text import TextFormat
 from millstream.ingest.paged.split import Split
@@ -20,13 +21,13 @@ from millstream.ingest.paged.stretch import Stretch
 
 def stretches(split: Split) -> list[tuple[Split, tuple[Prod, ...]]]:
     """Return the split cut at its prods: each stretch with the prods right before it."""
-    format_: Any = split.format if isinstance(split, FileSplit) else None
+    format_: Any = format_of(split.format, split.parts[0].file) if isinstance(split, FileSplit) else None
     if not isinstance(split, FileSplit) or not isinstance(format_, TextFormat) or not format_.prods:
         return [(split, ())]
     places, done = [0], 0
     found: list[tuple[Prod, ...]] = [()]
     for part in split.parts:
-        placed, rows = _placed(format_, part)
+        placed, rows = _placed(format_of(split.format, part.file), part)
         for place, prod in placed:
             if done + place == places[-1]:
                 found[-1] = (*found[-1], prod)

@@ -49,7 +49,7 @@ from millstream.runtime.program.operators import COMPARISONS
 from millstream.runtime.program.source import Code, Frame
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_COMPUTED = (Type.BIGINT, Type.DOUBLE)
+_COMPUTED = (Type.INT, Type.BIGINT, Type.DOUBLE)
 """The types that Python computes with as it is."""
 
 

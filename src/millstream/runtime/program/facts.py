@@ -36,6 +36,7 @@ from millstream.algebra.program.query import Call as AggregateOf
 from millstream.algebra.program.query import Query
 from millstream.algebra.program.statement import INWINDOW, RETURN, Insert, Statement, Update, queries
 from millstream.algebra.types import Type
+from millstream.runtime.expression.overflow import LIMITS
 from millstream.runtime.program.spans import span
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
@@ -214,6 +215,9 @@ class Facts:
             case Cast(type=Type.BIGINT, operand=operand) if operand.type is Type.DOUBLE:
                 low, high = span(operand, self)
                 return Fact(True, int(max(low - 1, LOW)), int(min(high + 1, HIGH)))
+            case Cast(type=Type.BIGINT, operand=operand) if operand.type is Type.INT:
+                inner, (least, most) = self.of(operand), LIMITS[Type.INT]
+                return Fact(inner.nullable, max(inner.low, least), min(inner.high, most))
             case Cast(type=Type.DOUBLE, operand=operand) if operand.type in _WHOLE:
                 return Fact(self.of(operand).nullable)
         return NOTHING

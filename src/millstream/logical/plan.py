@@ -116,6 +116,11 @@ class Plan(ABC):
         """The inputs whose tuples appear in the output."""
         return self.inputs
 
+    @property
+    def timed_by(self) -> tuple[Plan, ...]:
+        """The inputs whose timestamps appear in the output."""
+        return self.contributing
+
     # --- EXPLAIN ----------------------------------------------------------------------------------------------------
 
     @abstractmethod

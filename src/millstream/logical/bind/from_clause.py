@@ -12,6 +12,7 @@ from millstream.logical.bind.instrument import instrumented
 from millstream.logical.bind.scope import Entry, Scope
 from millstream.logical.bind.table.called import check_called
 from millstream.logical.catalog import Catalog
+from millstream.logical.clocks import time_units
 from millstream.logical.nodes.denoise import Denoise
 from millstream.logical.plan import Plan
 from millstream.logical.windows import units
@@ -75,6 +76,8 @@ def _denoised(source: ast.Source, plan: Plan) -> Plan:
         if schema.kind is TimeKind.LATENT or not (schema.ordered or schema.moves):
             hint = "declare ORDER BY, with WATERMARK FOR or PUNCTUATED ON (ts +) if tuples come in another order"
             raise PlanError("M3029", "DENOISE needs a stream that can be put into the order of time", hint=hint)
+        if len(time_units(plan)) > 1:
+            raise PlanError("M3024", "DENOISE of a stream whose tuples count time in different units")
         length = units(clause.range, schema.unit, "the window of DENOISE", zero=True)
     return Denoise(plan, clause.key, length, clause.threshold, clause.mode)
 

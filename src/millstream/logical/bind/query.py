@@ -27,9 +27,8 @@ from millstream.logical.bind.pacing import paced
 from millstream.logical.bind.scope import Entry, Scope
 from millstream.logical.bind.subqueries import refuse_subqueries
 from millstream.logical.catalog import Catalog
+from millstream.logical.clocks import time_units
 from millstream.logical.nodes.distinct import Distinct
-from millstream.logical.nodes.kinds.windowed import TwoWindowed
-from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.project import Project, copies
 from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.union import Union
@@ -72,14 +71,15 @@ def _union(query: ast.SetOperation, catalog: Catalog) -> Plan:
     for member in members[1:]:
         if len(member.schema) != len(first):
             raise BindError("M2018", f"UNION ALL of {len(first)} and {len(member.schema)} columns")
-        if member.schema.unit != first.unit and TimeKind.LATENT not in (member.schema.kind, first.kind):
-            raise BindError("M2018", "UNION ALL of streams that count time in different units")
         for position, type_ in enumerate(_types(member)):
             mixed = common(types[position], type_)
             if mixed is None:
                 given = f"{types[position].value} and {type_.value}"
                 raise BindError("M2018", f"UNION ALL: column {position + 1} ('{first.names[position]}') mixes {given}")
             types[position] = mixed
+    if len(time_units(*members)) > 1 and all(member.schema.kind is not TimeKind.LATENT for member in members):
+        hint = "All time columns have to be TIMESTAMP, or all BIGINT; a stream without one counts as TIMESTAMP."
+        raise BindError("M2018", "UNION ALL of streams that count time in different units", hint=hint)
     types = [Type.VARCHAR if type_ is Type.NULL else type_ for type_ in types]
     return Union(tuple(_as_types(member, types) for member in members))
 
@@ -245,7 +245,7 @@ def _aggregate_window(select: ast.Select, entries: tuple[Entry, ...], scope: Sco
         attribute = None
     unit = schema.unit if attribute is None else attribute_unit(attribute.type.is_integer)
     window = None if clause is None else aggregate_window(clause, unit)
-    if window is not None and attribute is None and _mixes_units(plan):
+    if window is not None and attribute is None and len(time_units(plan)) > 1:
         hint = "name the column to window on: [RANGE 10 ON ts]"
         raise PlanError("M3024", "a window over streams that count time in different units", hint=hint)
     if window is None:
@@ -259,12 +259,6 @@ def _aggregate_window(select: ast.Select, entries: tuple[Entry, ...], scope: Sco
             raise PlanError("M3022", message, hint=f"add a window: {example}")
         return AggregateWindow()
     return AggregateWindow(*window, None if attribute is None else attribute.name, unit == 1)
-
-
-def _mixes_units(plan: Plan) -> bool:
-    """True if an operator of the plan has inputs whose timestamps have different units."""
-    inputs = (node.inputs for node in plan.walk() if isinstance(node, Union | TwoWindowed | MultiJoin))
-    return any(len({input_.schema.unit for input_ in found}) > 1 for found in inputs)
 
 
 def _aggregated(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, plan: Plan) -> Plan:
@@ -292,7 +286,7 @@ def _running(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, plan:
         where = select.group[0] if select.group else select.having or next(alone)
         raise PlanError("M3050", f"OVER together with {clause}", hint=hint, **where.place)
     _check_window(select, entries, scope)
-    if _mixes_units(plan):
+    if len(time_units(plan)) > 1:
         hint = "a running aggregate over each of them; or groups over both, by a column: [RANGE 10 ON ts]"
         raise PlanError("M3024", "a running aggregate over streams that count time in different units", hint=hint)
     over = OverBinder(scope, plan)

@@ -20,6 +20,7 @@ from millstream.algebra.punctuation.template import SINGLE, UP_TO, Template
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import Type
 from millstream.logical.catalog import References, StreamDefinition
+from millstream.logical.clocks import compares_units
 from millstream.logical.contract.accordance import state_of, unbounded
 from millstream.logical.contract.offers import Declarations, Time
 from millstream.logical.contract.redeclare import (
@@ -89,7 +90,8 @@ def alternatives(plan: Plan, declarations: Declarations, derivable: Iterable[Cla
     def tried_with(clauses: Sequence[Clause]) -> Declarations | None:
         """The declarations with these clauses, if they suffice."""
         tried = declared_with(declarations, clauses)
-        return None if unbounded(redeclared(plan, tried), tried) else tried
+        changed = redeclared(plan, tried)
+        return None if compares_units(changed) or unbounded(changed, tried) else tried
 
     def add(clauses: tuple[Clause, ...]) -> None:
         if (tried := tried_with(clauses)) is not None:

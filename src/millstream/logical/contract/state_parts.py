@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
+from millstream.logical.clocks import keeping_up
 from millstream.logical.contract.names import base_streams
 from millstream.logical.contract.offers import Offers, Time, slowest
 from millstream.logical.plan import Plan
@@ -61,7 +62,7 @@ def waiting(plan: Plan, inputs: tuple[Offers, ...]) -> StatePart:
     """The tuples that an operator in timestamp order holds back."""
     time, clocks = slowest(inputs)
     if time is not Time.STILL:
-        return StatePart(WAITING, (" and ".join(clocks),), length=0)
+        return StatePart(WAITING, (" and ".join(clocks) + keeping_up(plan.inputs),), length=0)
     still = [stream_names(i) for i, offers in zip(plan.inputs, inputs, strict=True) if offers.time is Time.STILL]
     return StatePart(WAITING, lacks=time_stands(" and ".join(dict.fromkeys(still)), Time.STILL))
 

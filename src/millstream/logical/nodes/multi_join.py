@@ -8,6 +8,7 @@ from typing import Any
 
 from millstream.algebra.expression import Expression
 from millstream.algebra.window import Window
+from millstream.logical.clocks import keeping_up
 from millstream.logical.contract.offers import Offers, Time
 from millstream.logical.contract.requirements import AllPunctuated, Punctuated, Requirement, TimeMoves
 from millstream.logical.contract.state_parts import WAITING, StatePart, waiting
@@ -36,10 +37,10 @@ class MultiJoin(Windowed):
 
     def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         held = list(zip(self.sides, inputs, strict=True))
-        members, limits = [], self.limits()
+        members, limits, condition = [], self.limits(), keeping_up(self.members)
         for place, own in enumerate(held):
             others = ((at, other) for at, other in enumerate(held) if at != place)
-            towards = (held_side("", place, own, other, limits.get((place, at), ())) for at, other in others)
+            towards = (held_side("", place, own, other, limits.get((place, at), ()), condition) for at, other in others)
             members.append(_member(f"input {own[0].label}", place, towards))
         return (*members, waiting(self, inputs)) if self.merges else tuple(members)
 

@@ -56,6 +56,10 @@ class Pace(Merging):
         )
 
     @property
+    def timed_by(self) -> tuple[Plan, ...]:
+        return ()
+
+    @property
     def merges(self) -> bool:
         return False
 

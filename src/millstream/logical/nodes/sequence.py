@@ -65,6 +65,10 @@ class Sequence(Paired):
         offsets = tuple((prefixed(name, self.second_prefix), offset) for name, offset in second.offsets)
         return replace(second, attributes=joined(sides), time=time, ordered=True, follows=(), offsets=offsets)
 
+    @property
+    def timed_by(self) -> tuple[Plan, ...]:
+        return (self.second,)
+
     def describe(self) -> str:
         return f"Sequence {self.mode}{self._on()}{self._where()}{' once' if self.once else ''}"
 

@@ -286,6 +286,7 @@ class JoinBinder:
             entry = side.streams[0]
             if entry.window is not None and join_window(entry.window, entry.schema.unit) not in kept:
                 raise entry.fail("M3007", "a window on a stream of SEQ is not available yet")
+        same_units(first.streams, second.streams[0])
         names = first.names | second.names
         # A condition on one stream decides which tuples can pair, so it belongs to the sequence too.
         placed = split_keys(self._waiting.take_within(names), first.names, second.names)

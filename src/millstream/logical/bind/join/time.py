@@ -8,6 +8,7 @@ from millstream.algebra.expression import Column
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import Type
 from millstream.logical.bind.scope import Entry
+from millstream.logical.clocks import time_units
 from millstream.logical.join.graph import ENTRY_TIME
 
 
@@ -33,8 +34,15 @@ def any_time_of(entry: Entry) -> Column:
 
 
 def same_units(members: tuple[Entry, ...], newcomer: Entry) -> None:
-    """Refuse streams whose times have different units, which a window cannot compare."""
-    for member in members:
-        if member.schema.unit != newcomer.schema.unit:
-            message = f"'{member.alias}' and '{newcomer.alias}' count time in different units"
-            raise newcomer.fail("M3009", message, "A window needs both time columns TIMESTAMP, or both BIGINT.")
+    """Refuse streams whose times have different units, which neither a window nor a sequence can compare."""
+    hint = "Both time columns have to be TIMESTAMP, or both BIGINT; a stream without one counts as TIMESTAMP."
+    for entry in (*members, newcomer):
+        if len(_units(entry)) > 1:
+            raise entry.fail("M3009", f"'{entry.alias}' has tuples that count time in different units", hint)
+        if _units(entry) != _units(newcomer):
+            message = f"'{entry.alias}' and '{newcomer.alias}' count time in different units"
+            raise newcomer.fail("M3009", message, hint)
+
+
+def _units(entry: Entry) -> frozenset[int]:
+    return frozenset() if entry.plan is None else time_units(entry.plan)

@@ -21,9 +21,17 @@ from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.algebra.time_limits import Limit, Partner, join_limits
 from millstream.algebra.types import Type
 from millstream.algebra.window import UNBOUNDED, Window
+from millstream.logical.clocks import keeping_up
 from millstream.logical.contract.offers import Offer, Offers, Time
 from millstream.logical.contract.requirements import Punctuated, Refers, Requirement, TimeMoves
-from millstream.logical.contract.state_parts import WAITING, StatePart, may_be_nan, time_stands, unclosed, waiting
+from millstream.logical.contract.state_parts import (
+    WAITING,
+    StatePart,
+    may_be_nan,
+    time_stands,
+    unclosed,
+    waiting,
+)
 from millstream.logical.nodes.kinds.joining import Joining, Paired, Side, joined
 from millstream.logical.plan import Plan
 
@@ -174,10 +182,11 @@ class TwoWindowed(Paired, Windowed):
 
     def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         left, right = self.sides
-        limits = self.limits()
+        limits, condition = self.limits(), keeping_up(self.inputs)
+        one, other = (left, inputs[0]), (right, inputs[1])
         held = (
-            held_side(f"left {left.label}", 0, (left, inputs[0]), (right, inputs[1]), limits.get((0, 1), ())),
-            held_side(f"right {right.label}", 1, (right, inputs[1]), (left, inputs[0]), limits.get((1, 0), ())),
+            held_side(f"left {left.label}", 0, one, other, limits.get((0, 1), ()), condition),
+            held_side(f"right {right.label}", 1, other, one, limits.get((1, 0), ()), condition),
         )
         return (*held, waiting(self, inputs)) if self.merges else held
 
@@ -209,17 +218,24 @@ class TwoWindowed(Paired, Windowed):
 
 
 def held_side(
-    name: str, place: int, held: tuple[Side, Offers], partner: tuple[Side, Offers], limits: tuple[Limit, ...]
+    name: str,
+    place: int,
+    held: tuple[Side, Offers],
+    partner: tuple[Side, Offers],
+    limits: tuple[Limit, ...],
+    condition: str,
 ) -> StatePart:
-    """Return the state part of the tuples of one side that wait for tuples of another."""
+    """Return the state part of the tuples of one side that wait for tuples of another; `condition`: that on which time
+    bounds it."""
     (own, promised), (other, offers) = held, partner
     if own.rows is not None:
         return StatePart(name, (str(own.window),), side=place, rows=own.rows)
     bounds: list[str] = []
+    clocks = " and ".join(offers.clocks) + condition
     if own.window.range is not None and offers.time is Time.MOVES:
-        bounds.append(f"{own.window_text} and {' and '.join(offers.clocks)}")
+        bounds.append(f"{own.window_text} and {clocks}")
     if offers.time is Time.MOVES:
-        bounds += [f"{limit.reason} and {' and '.join(offers.clocks)}" for limit in limits]
+        bounds += [f"{limit.reason} and {clocks}" for limit in limits]
     names = key_names(zip(other.keys, own.keys, strict=True)) if offers.templates else {}
     closing = [o for o in offers.templates if _closes_partners(o, own, other, names)]
     bounds += [f"{own.window_text} and {o.origin}" if not o.attributes <= names.keys() else o.origin for o in closing]

@@ -17,17 +17,17 @@ from millstream.logical.contract.names import base_streams
 from millstream.logical.plan import Plan
 
 
-def _clocks(plan: Plan) -> Iterator[Plan]:
+def clocks(plan: Plan) -> Iterator[Plan]:
     """Yield the plans that give the tuples of a plan their timestamps."""
     if not plan.timed_by:
         yield plan
     for below in plan.timed_by:
-        yield from _clocks(below)
+        yield from clocks(below)
 
 
 def time_units(*plans: Plan) -> frozenset[int]:
     """Return the units per second in which the timestamps of plans count."""
-    return frozenset(clock.schema.unit for plan in plans for clock in _clocks(plan))
+    return frozenset(clock.schema.unit for plan in plans for clock in clocks(plan))
 
 
 def compares_units(plan: Plan) -> bool:
@@ -37,7 +37,7 @@ def compares_units(plan: Plan) -> bool:
 
 def keeping_up(plans: Iterable[Plan]) -> str:
     """Return the condition on which times of tuples and times of arrival bound what waits for both."""
-    clocks = [clock for plan in plans for clock in _clocks(plan)]
-    own = [clock for clock in clocks if clock.schema.kind is TimeKind.EXTERNAL]
+    found = [clock for plan in plans for clock in clocks(plan)]
+    own = [clock for clock in found if clock.schema.kind is TimeKind.EXTERNAL]
     names = dict.fromkeys(name for clock in own for name in base_streams(clock))
-    return f", while {' and '.join(names)} keeps up with the clock" if 0 < len(own) < len(clocks) else ""
+    return f", while {' and '.join(names)} keeps up with the clock" if 0 < len(own) < len(found) else ""

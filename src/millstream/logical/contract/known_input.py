@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from millstream.algebra.names import Groups
 from millstream.algebra.schema import Schema
+from millstream.logical.clocks import clocks
 from millstream.logical.contract.names import base_streams
 from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.plan import Key, Plan
@@ -24,6 +25,7 @@ class KnownInput(Leaf):
     known_schema: Schema
     known_equal: Groups
     streams: tuple[str, ...]
+    timed_by: tuple[Plan, ...]
 
     @property
     def schema(self) -> Schema:
@@ -42,4 +44,4 @@ class KnownInput(Leaf):
 
 def known(plan: Plan) -> Plan:
     """Return an input that answers as a plan does; a leaf is cheap, and stands for itself."""
-    return KnownInput(plan.schema, plan.equal_columns, base_streams(plan)) if plan.inputs else plan
+    return KnownInput(plan.schema, plan.equal_columns, base_streams(plan), tuple(clocks(plan))) if plan.inputs else plan

@@ -111,6 +111,12 @@ class Options(BaseSettings):
         default="on",
         description="whether operators pass feedback on: on, off; then those of operators, such as on; q.union: off",
     )
+    guard_limit: int = Field(
+        default=1000,
+        ge=0,
+        le=_LONGEST,
+        description="most patterns of feedback that a query holds; beyond them more is refused; 0: no limit",
+    )
     ets: Annotated[str, one_of("demand", "punctuation", "heartbeat", "none")] = Field(
         default="demand", description="how silent sources promise time: demand, punctuation, heartbeat, none"
     )

@@ -13,6 +13,7 @@ from millstream.algebra.punctuation.pattern import parse_pattern
 from millstream.config import Options
 from millstream.control.job.local import LocalJob
 from millstream.control.mill import LocalMill
+from millstream.errors import PatternError
 from millstream.runtime.engine.nodes import Sink
 from tests.control.test_feedback import guards
 from tests.tries import tries
@@ -139,3 +140,36 @@ def test_a_sink_keeps_few_punctuations_as_they_came() -> None:
         mill.punctuate("s", f"[{value}, *, *, *, *]")
         mill.batch()
     assert sink(mill).seen.count >= 200 and len(sink(mill).seen._recent) < 50
+
+
+def test_feedback_beyond_the_limit_is_refused_and_none_is_forgotten() -> None:
+    mill = mill_with("SELECT k, v FROM s", "k #")
+    mill.execute("SET guard_limit = 3")
+    for value in range(8):  # merged
+        mill.feedback("q", f"~[k = {value}]")
+    for value in range(2):
+        mill.feedback("q", f"~[k = {value + 20}, v = {value}]")
+    mill = mill.restarted()
+    with pytest.raises(PatternError, match="M4020: query 'q' holds 3 patterns of feedback, as many as guard_limit"):
+        mill.feedback("q", "~[v = 3]")
+    mill.feedback("q", "?[v = 3]")
+    mill.insert("s", [(7, 3, 1.0, "", 1), (9, 3, 1.0, "", 1), (20, 0, 1.0, "", 1)])
+    mill.batch()
+    assert mill.take_rows("q").rows() == [(9, 3)]
+    mill.punctuate("s", "[20, *, *, *, *]")
+    mill.batch()
+    mill.feedback("q", "~[v = 3]")
+
+
+@pytest.mark.parametrize(
+    ("query", "clauses", "line"),
+    [
+        ("k, v, ts FROM s", ("k #", "ts +"), "(k #), (ts +) end with punctuation or time; guards on v alone stay"),
+        ("v FROM s", (), "v stay"),
+        (JOINED[0][7:], (), "(e +) end with punctuation or time; guards on k, n alone stay"),
+        (f"window_end - 1 AS e FROM ({GROUPED.format('RANGE 10')})", (), "(e +) end with punctuation or time"),
+    ],
+)
+def test_the_contract_tells_which_feedback_stays(query: str, clauses: tuple[str, ...], line: str) -> None:
+    told = mill_with("SELECT k FROM s", *clauses).execute(f"EXPLAIN CONTRACT SELECT {query}")
+    assert f"feedback: guards on {line}\n" in told

@@ -32,21 +32,42 @@ def send_feedback(mill: Mill, name: str, text: str | Feedback) -> list[PatternEr
     if message.intent is Intent.DEMANDED:
         return send_prod(mill, name, message.pattern)
     placement = mill.placement(name)
+    if message.intent is Intent.ASSUMED:
+        _check_room(mill, name)
     readers: dict[str, int] = {}
     for other in mill.placements.of.values():
         for part in other.parts:
             readers[part.name] = readers.get(part.name, 0) + 1
-    said = {placement.parts[0].name: message.pattern}
+    said, end = {placement.parts[0].name: message.pattern}, 0
     for part in placement.parts:
         pattern = said.get(part.name)
         if pattern is None or (readers[part.name] > 1 and message.intent is Intent.ASSUMED):
             continue
-        mill.placements.append(Send(mill.name, Feedback(message.intent, pattern), part.name), placement.job)
+        end = mill.placements.append(Send(mill.name, Feedback(message.intent, pattern), part.name), placement.job)
         said |= _sent_by(mill, name, part.started.plan, pattern)
-    mill.query(name).hear(message)
+    mill.query(name).hear(message, end)
     mill.journal.note("feedback", (name, message))
     mill.take_effect()
     return []
+
+
+def _check_room(mill: Mill, name: str) -> None:
+    """Raise an error if the guard of a query has as many patterns as it may. They are counted when it could be so; what
+    the shards had not received then counts as well."""
+    query, limit = mill.query(name), mill.options.guard_limit
+    if not limit or query.guards + len(query.uncounted) < limit:
+        return
+    placement = mill.placement(name)
+    sink = f"sink:{placement.parts[0].name}"
+    heard = [status for _, _, status in placement.reports() if sink in status.operators]
+    if heard:
+        reached = min(status.position for status in heard)
+        query.guards = max(sum(test.count for test in status.operators[sink].tests) for status in heard)
+        query.uncounted = [end for end in query.uncounted if end > reached]
+    if (held := query.guards + len(query.uncounted)) >= limit:
+        what = f"query '{name}' holds {held:,} patterns of feedback, as many as guard_limit allows"
+        hint = "send lists and ranges, or what ends by itself (EXPLAIN CONTRACT); DROP QUERY ends it all"
+        raise PatternError("M4020", what, hint=f"{hint}; SET guard_limit = {10 * limit} allows more")
 
 
 def _sent_by(mill: Mill, query: str, plan: Plan, pattern: Pattern) -> dict[str, Pattern]:

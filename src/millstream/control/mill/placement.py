@@ -115,10 +115,13 @@ class Placements:
             self.groups[key] = replace(self.groups[key], keys=merged)
         return self.groups[key]
 
-    def append(self, record: Record, job: Job | None = None) -> None:
-        """Append a record to the log of a job; None: of every job in which the mill has groups."""
+    def append(self, record: Record, job: Job | None = None) -> int:
+        """Append a record to the log of a job; None: of every job in which the mill has groups. Return the position
+        behind it, in the log of the last one."""
+        end = 0
         for each in self.jobs() if job is None else (job,):
-            self._written[each] = each.append(record)
+            end = self._written[each] = each.append(record)
+        return end
 
     def owe(self, job: Job, record: Record) -> int:
         """Append a record that follows from what shards have reported: what was fed is processed once they have applied

@@ -30,6 +30,10 @@ class RunningQuery:
     """The batch that completed its output, of a query with LIMIT; None before."""
     told: list[Feedback] = field(default_factory=list)
     """The feedback that it has received."""
+    guards: int = 0
+    """The patterns of its guard, when they were counted."""
+    uncounted: list[int] = field(default_factory=list)
+    """Where in the log of its job the feedback is that was sent since then."""
     prodder: Prodder | None = None
     """When it prods itself, as last altered; None: never."""
     rows_in: int = 0
@@ -46,9 +50,11 @@ class RunningQuery:
         the sink are not out."""
         return self.output.rows_made if self.sink is None else self.delivered
 
-    def hear(self, message: Feedback) -> None:
-        """Note feedback that it has received."""
+    def hear(self, message: Feedback, end: int = 0) -> None:
+        """Note feedback that it has received. `end`: the position behind it in the log of its job."""
         self.told.append(message)
+        if message.intent is Intent.ASSUMED:
+            self.uncounted.append(end)
         self.prefer()
 
     def prefer(self) -> None:

@@ -90,8 +90,10 @@ def conclusion(contract: QueryContract) -> Iterator[str]:
         yield f"no accordance: {refusal(root, root.refused)}"
     elif relied := contract.relies_on:
         yield f"accordance: relies on {' and '.join(relied)}"
-    if contract.feedback:
-        yield f"feedback: guards on {', '.join(map(str, contract.feedback))} end with punctuation or time"
+    ends, stays = ", ".join(map(str, contract.feedback)), ", ".join(contract.lasting)
+    told = [f"guards on {ends} end with punctuation or time"] if ends else []
+    told += [f"guards on {stays}{' alone' if ends else ''} stay"] if stays else []
+    yield f"feedback: {'; '.join(told)}"
     for number, alternative in enumerate(contract.alternatives):
         yield f"{'or' if number else 'advice'}: {alternative}"
 

@@ -32,7 +32,7 @@ def covering(schema: Schema, offers: Offers) -> Scheme:
     """Return the feedback whose guards end: that which punctuation on an edge, or its time, covers. A primary key
     closes only values that came, so that a guard on another one stays."""
     templates = {offer.template for offer in offers.templates if not offer.seen}
-    times = schema.times if offers.time is Time.MOVES else ()
+    times = schema.trails if offers.time is Time.MOVES else ()
     return Scheme(frozenset(templates | {Template(((name, UP_TO),)) for name in times}))
 
 

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from millstream.algebra.punctuation.scheme import covered
-from millstream.algebra.punctuation.template import Template
+from millstream.algebra.punctuation.template import SINGLE, Template
 from millstream.logical.contract.accordance import Agreed, accordance
 from millstream.logical.contract.advice import Alternative, Clause, alternatives
 from millstream.logical.contract.feedback import covering, sent_below
-from millstream.logical.contract.offers import Declarations
+from millstream.logical.contract.offers import Declarations, Time
 from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.plan import Plan
 
@@ -49,6 +49,14 @@ class QueryContract:
         return tuple(sorted((t for t in known if _ends(self.root, t)), key=str))
 
     @cached_property
+    def lasting(self) -> tuple[str, ...]:
+        """The columns on which feedback stays until the query ends, unless it restricts others too."""
+        schema, time = self.root.plan.schema, self.root.offers.time
+        moving = {} if time is Time.STILL else schema.trails
+        single = [Template(((name, SINGLE),)) for name in schema.names if name not in moving]
+        return tuple(t.classes[0][0] for t in single if not any(covered(t, known) for known in self.feedback))
+
+    @cached_property
     def alternatives(self) -> tuple[Alternative, ...]:
         """Declarations with which it would have an accordance, the weakest first; none if it has one."""
         return alternatives(self.root.plan, self.declarations, self.derivable)
@@ -65,6 +73,7 @@ class QueryContract:
             "bounded": self.bounded,
             "relies_on": list(self.relies_on),
             "feedback": [str(template) for template in self.feedback],
+            "lasting_feedback": list(self.lasting),
             "advice": [str(alternative) for alternative in self.alternatives],
             "operators": [_described(node) for node in self.root.walk()],
         }

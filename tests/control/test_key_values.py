@@ -4,6 +4,7 @@ the input is cut, on any number of shards, and restarted."""
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from millstream.config import Options
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.mill import LocalMill
+from millstream.lang import parse_one
 from tests.tries import rotated
 
 TYPES = {
@@ -151,3 +153,30 @@ def test_nan_in_a_primary_key_is_never_late() -> None:
         return str(mill.take_rows("q").rows()), mill.counts("p")["late"]
 
     assert accepted(cut=False) == accepted(cut=True) == ("[(nan, 0), (0.0, 1), (nan, 2), (1.5, 4), (nan, 5)]", 2)
+
+
+def test_tables_compare_as_streams_do() -> None:
+    mill = LocalMill()
+    mill.execute("CREATE STREAM s (x REAL, y DOUBLE); CREATE TABLE t (x REAL, y DOUBLE)")
+    tests = [f"x {op} y" for op in ("=", "<>", "<", "<=", ">", ">=")]
+    tests += ["x IN (y, 1.5)", "x NOT IN (y, 2)", "x BETWEEN y AND 1.5", "1.5 BETWEEN x AND y", "NULLIF(x, y) IS NULL"]
+    items = ", ".join(f"{test} AS c{number}" for number, test in enumerate(tests))
+    mill.add_query("q", f"SELECT x, y, {items} FROM s")
+    for x, y in product(["nan", "-0.0", "0.0", "1.5", "inf", "NULL"], ["-nan", "0.0", "-0.0", "2", "-inf", "NULL"]):
+        mill.feed_line("t", f"{x} | {y}")
+        mill.feed_line("s", f"{x} | {y}")
+    mill.batch()
+
+    def of_table(text: str) -> list[Any]:
+        return mill.written.select(parse_one(text).select).rows()  # type: ignore[attr-defined]
+
+    found = mill.take_rows("q").rows()
+    assert str(found) == str(of_table(f"SELECT x, y, {items} FROM t"))
+    rank = {"nan": 3, "inf": 2.5}
+    for x, y, *values in found:
+        one, other = (value if value is None else rank.get(str(value), value) for value in (x, y))
+        if one is not None and other is not None:
+            assert values[:6] == [one == other, one != other, one < other, one <= other, one > other, one >= other]
+    for query in ("SELECT DISTINCT x FROM t", "SELECT x FROM t UNION SELECT y FROM t", "SELECT x FROM t GROUP BY x"):
+        texts = [*map(str, of_table(query))]
+        assert len({*texts}) == len(texts) and "(-0.0,)" not in texts

@@ -219,7 +219,10 @@ class _Function:
         """Sort and limit the rows, and return what was asked for."""
         query, lines = self._query, []
         if query.distinct:
-            lines.append("out = list(dict.fromkeys(out))")
+            every = [item for each in (query, *query.members) for item in each.items]
+            lines.append(
+                "out = distinct(out)" if any(has_nan(i.type) for i in every) else "out = list(dict.fromkeys(out))"
+            )
         if query.order:
             lines.append(f"out = ordered(out, {tuple(down for _, down in query.order)!r})")
         if query.limit is not None or query.offset is not None:

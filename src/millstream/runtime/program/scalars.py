@@ -344,14 +344,16 @@ AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
 }
 
 
-def normal(value: float | None) -> float | None:
-    """A DOUBLE as a key: there is one NaN and one zero."""
-    return value if value is None else value + 0.0 if value == value else NAN
+def normal(value: Any) -> Any:
+    """A value, or a row of them, as a key: there is one NaN and one zero."""
+    if type(value) is tuple:
+        return tuple(map(normal, value))
+    return value if type(value) is not float else value + 0.0 if value == value else NAN
 
 
 def distinct(values: Iterable[Any]) -> list[Any]:
     """The different values, in order of their first appearance."""
-    return list(dict.fromkeys(NAN if value != value else value for value in values))
+    return list(dict.fromkeys(map(normal, values)))
 
 
 def ordered(pairs: list[tuple[Row, Row]], descending: tuple[bool, ...]) -> list[Row]:

@@ -21,6 +21,7 @@ from millstream.config import Options
 from millstream.control.folders import checkpoint_folder
 from millstream.control.job.identity import FILE
 from millstream.control.job.ownership import check_unowned
+from millstream.control.job.parts import DRIVER, check_checkpoint
 from millstream.control.mill.altering import altered
 from millstream.control.mill.feedback_statement import check_feedback
 from millstream.control.mill.local import LocalMill
@@ -169,6 +170,7 @@ def rehearse(
     known = {name: value for name, value in options.items() if name in Options.model_fields and name != "shards"}
     if (checkpoint := checkpoint_folder(checkpoint)) is not None:
         check_unowned(checkpoint)
+        check_checkpoint(ControlLog(checkpoint / DRIVER))
     with _silently():
         try:
             mill = Rehearsal(Options.read(**known))
@@ -188,7 +190,7 @@ def _runs(checkpoint: Path | None) -> tuple[str, ...]:
 
 
 def _notes(checkpoint: Path | None) -> Iterator[Remember]:
-    path = None if checkpoint is None else checkpoint / "driver.log"
+    path = None if checkpoint is None else checkpoint / DRIVER
     if path is not None and path.exists():
         log = ControlLog(path)
         yield from (record for record in log.read(0, log.end()) if isinstance(record, Remember))

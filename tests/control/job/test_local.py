@@ -109,6 +109,15 @@ def test_a_process_that_is_killed(folder: Path, moment: str) -> None:
     assert written(folder, "killed") == written(folder, "whole")
 
 
+def test_a_file_is_not_compared_with_half_a_checkpoint(folder: Path) -> None:
+    """A driver's log that is cut off is refused before the file's statements are compared with its own."""
+    said(folder, "out", folder / "kept")
+    path = folder / "kept" / "driver.log"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(InputError, match=r"M5025: .*driver\.log"):
+        said(folder, "out", folder / "kept")
+
+
 def test_a_connection(folder: Path) -> None:
     heard: list[int] = []
     with ms.connect(local=True, checkpoint=folder / "kept") as mill:

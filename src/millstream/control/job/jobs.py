@@ -136,7 +136,9 @@ class Jobs(ABC):
 
 
 def check_jobs(folder: Path, host: str, shards: int | None) -> None:
-    """Raise an error if this host cannot run the jobs in a folder, with this number of shards if it is given."""
+    """Raise an error if this host cannot run the jobs in a folder, with this number of shards if it is given, or if a
+    part is missing."""
+    check_checkpoint(ControlLog(folder / DRIVER))
     for found in sorted(folder.glob(f"job-*/{FILE}")):
         kept = read_identity(found.parent, host)
         _check_shards(folder, kept.shards, kept.shards if shards is None else shards)

@@ -23,7 +23,7 @@ _SQLITE = {
 }
 _REASONS = _SQLITE | {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)}
 _CLASS = re.compile(r"^: |^(?:Caused by: )?(?:[\w$]+\.)+(?=\w+: )")
-_DAMAGE = re.compile(r"\[(?:CANNOT_LOAD_STATE_STORE|STREAMING_CHECKPOINT|STATE_STORE)|ChecksumException|Incomplete log")
+_DAMAGE = re.compile(r"\[(?:CANNOT_LOAD_STATE_STORE|STREAMING_CHECKPOINT|STATE_STORE)|Checksum ?[Ee]|Incomplete log")
 """What Spark says of a checkpoint of which a part is missing or damaged."""
 MOST = 5
 """Lines of Spark's error that are kept as the detail."""

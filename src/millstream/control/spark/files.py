@@ -113,9 +113,12 @@ class SparkFiles:
         """Raise InputError if a file is missing or cut off that leads to the state after the last commit."""
         for operator, partitions in (self._commit(last) or {}).items():
             folder = self.folder / "state" / operator
-            for kind in ("_metadata/v2", "_stateSchema/default"):
-                if not any(path.stat().st_size for path in (folder / kind).glob("[0-9]*")):
-                    raise lacking(folder / kind, "is missing or empty", "Spark reads state by the schema that it has.")
+            for kind, start in (("_metadata/v2", "v2"), ("_stateSchema/default", "")):
+                names = (folder / kind).glob("[0-9]*")
+                path = max(names, key=lambda path: int(path.name.partition("_")[0]), default=folder / kind)
+                if not path.is_file() or not _sound(path, start):
+                    what = "is damaged" if path.is_file() else "is missing"
+                    raise lacking(path, what, "Spark reads the state by the schema that it has.")
             for partition in range(len(partitions)):
                 self._check_partition(folder, operator, partition, last + 1)
 

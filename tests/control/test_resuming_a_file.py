@@ -53,6 +53,17 @@ def test_the_same_statements_resume_whatever_their_layout(folder: Path) -> None:
     assert "new:" not in run(folder, STREAM.replace("WITH", "with"), SHOWN.lower(), "-- low\n", LOW.replace("\n", " "))
 
 
+def test_a_view_is_replaced_unless_something_reads_it(folder: Path) -> None:
+    view = "CREATE OR REPLACE VIEW v AS SELECT k FROM s WHERE k < 4;"
+    run(folder, STREAM, LOW, view.replace("OR REPLACE ", ""))
+    assert "new:" not in run(folder, STREAM, LOW, view)
+    assert "new: CREATE OR REPLACE VIEW v" in run(folder, STREAM, LOW, view.replace("4", "5"))
+    assert "new: CREATE QUERY q" in run(
+        folder, STREAM, LOW, view.replace("4", "5"), "CREATE QUERY q AS SELECT k FROM v;"
+    )
+    assert "view v" in str(refused(folder, STREAM, LOW, view, "CREATE QUERY q AS SELECT k FROM v;"))
+
+
 def test_new_statements_start(folder: Path) -> None:
     run(folder, STREAM, LOW)
     said = run(folder, STREAM, HIGH, LOW, SHOWN, "SET page_rows = 10;")

@@ -37,6 +37,8 @@ def create(cursor: Cursor) -> ast.Statement:
     """Parse the rest of a CREATE statement."""
     if cursor.at_any("AGGREGATE", "ALGEBRAIC", "WINDOW"):
         return create_aggregate(cursor)
+    if cursor.accept("OR", "REPLACE", "VIEW"):
+        return replace(_view(cursor, cursor.new_name("the name of the view")), replaces=True)
     kind = cursor.choice(KINDS, "STREAM, TABLE, QUERY, VIEW, FUNCTION or AGGREGATE")
     unless = cursor.accept("IF", "NOT", "EXISTS") is not None
     name = cursor.new_name(f"the name of the {kind.lower()}")
@@ -70,8 +72,9 @@ def _stream(cursor: Cursor, name: str) -> ast.CreateStream | ast.CreateDerivedSt
     if not cursor.at_symbol("("):
         cursor.fail("'(' and the columns, or AS SELECT", hint=f"CREATE STREAM {name} (ts TIMESTAMP, …) ORDER BY ts")
     references: list[ast.References] = []
-    columns, key = _columns(cursor, references)
-    clauses = _Clauses(key)
+    clauses = _Clauses()
+    columns, key = _columns(cursor, references, clauses)
+    clauses.found["primary_key"] = key
     while clauses.take(cursor):
         pass
     return ast.CreateStream(name, columns, references=tuple(references), **clauses.found)
@@ -121,10 +124,10 @@ def _table(cursor: Cursor, name: str) -> ast.CreateTable:
 
 
 def _columns(
-    cursor: Cursor, references: list[ast.References] | None = None
+    cursor: Cursor, references: list[ast.References] | None = None, clauses: _Clauses | None = None
 ) -> tuple[tuple[ast.ColumnDefinition, ...], tuple[str, ...]]:
     """Parse the columns in parentheses, and the primary key if it is declared among them. Foreign keys are added to
-    `references`; a table has none."""
+    `references`, and a watermark among the columns to `clauses`; a table has neither."""
     found: list[ast.ColumnDefinition] = []
     key: list[str] = []
 
@@ -136,6 +139,9 @@ def _columns(
             return
         if references is not None and cursor.at("FOREIGN", "KEY") and cursor.ahead(2).text == "(":
             references.append(_foreign_key(cursor))
+            return
+        if clauses is not None and cursor.at("WATERMARK", "FOR"):
+            clauses.take(cursor)
             return
         name = cursor.name("the name of a column")
         if cursor.token.kind is not Kind.WORD:
@@ -190,9 +196,9 @@ def _primary_key(cursor: Cursor) -> tuple[str, ...]:
 class _Clauses:
     """The clauses of CREATE STREAM parsed so far, by field of the statement."""
 
-    def __init__(self, key: tuple[str, ...]) -> None:
-        repeatable = ("punctuated_on", "every", "ascending", "closes", "options", "mentions")
-        self.found: dict[str, Any] = {"primary_key": key} | dict.fromkeys(repeatable, ())
+    def __init__(self) -> None:
+        repeatable = ("primary_key", "punctuated_on", "every", "ascending", "closes", "options", "mentions")
+        self.found: dict[str, Any] = dict.fromkeys(repeatable, ())
 
     def mention(self, name: str, token: Token) -> str:
         """Record the position of a column's name."""

@@ -1,4 +1,5 @@
-"""`EMIT EARLY`, behind a query: it gives early answers to prods, and perhaps has prods of its own.
+"""`EMIT EARLY`, behind a query: it gives early answers to prods, and perhaps has prods of its own. `EMIT ON WINDOW
+CLOSE` says what queries do without it.
 
 EMIT EARLY
 EMIT EARLY AT 80 % | EVERY 10 SECONDS | 2 SECONDS BEFORE END | WITH ACCURACY 95 %   [BY SYSTEM TIME]
@@ -17,7 +18,11 @@ from millstream.lang.tokens import Kind
 
 
 def at_emit(cursor: Cursor) -> bool:
-    return cursor.at("EMIT", "EARLY") or cursor.at("PRODDED", "BY")
+    return cursor.at("EMIT", "EARLY") or cursor.at("PRODDED", "BY") or at_close(cursor)
+
+
+def at_close(cursor: Cursor) -> bool:
+    return cursor.at("EMIT", "ON", "WINDOW", "CLOSE")
 
 
 def emit(cursor: Cursor) -> ast.Emit:

@@ -208,7 +208,7 @@ def _word(cursor: Cursor) -> ast.Expr:
         return _function(cursor)
     if not cursor.at_name():
         cursor.fail("an expression")
-    parts, quoted = [cursor.name("a column")], token.kind is Kind.QUOTED
+    parts, quoted = [cursor.name("a column")], cursor.text[token.start] == '"'
     while cursor.accept_symbol("."):
         parts.append(cursor.name("a column"))
     return ast.Name(tuple(parts), quoted, **here)

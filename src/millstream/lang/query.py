@@ -292,7 +292,10 @@ def _tail(cursor: Cursor) -> tuple[ast.Tail, ...]:
     found: list[ast.Tail] = []
     while (clause := next_clause(cursor, [tail.clause for tail in found])) is not None and clause not in _CLAUSES:
         if clause in ("WITH PACE", "EMIT EARLY"):
-            found.append(pacing(cursor) if clause == "WITH PACE" else emit(cursor))
+            if not cursor.accept("EMIT", "ON", "WINDOW", "CLOSE"):
+                found.append(pacing(cursor) if clause == "WITH PACE" else emit(cursor))
+            elif at_emit(cursor):
+                cursor.error("M1007", "two EMIT clauses for one query")
             continue
         token = cursor.advance()
         if clause == "ORDER BY":

@@ -78,6 +78,7 @@ class MillstreamTokenizer(Tokenizer):  # type: ignore[misc]
         "::": TokenType.DCOLON,
         "=>": TokenType.FARROW,
     }
+    IDENTIFIERS = ['"', "`"]
     COMMANDS: set[TokenType] = set()
     NESTED_COMMENTS = False
 
@@ -94,7 +95,7 @@ _OTHER_NUMBER = re.compile(r"0[xXbBoO][0-9a-fA-F_]+|\d[\d_.]*_\w*")
 """Numbers as other languages write them; without this check a part of them would be an alias."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPELLING = {"==": "=", "!=": "<>"}
-_CLOSED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/|[^'\"]", re.DOTALL)
+_CLOSED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|[^'\"`]", re.DOTALL)
 
 
 class Positions:
@@ -162,9 +163,8 @@ def _unterminated(text: str, positions: Positions) -> SqlSyntaxError:
         if text.startswith("/*", offset) and not match.group().endswith("*/"):
             break
         offset = match.end()
-    what, end = {"'": ("string", "'"), '"': ("quoted name", '"'), "/": ("comment", "*/")}.get(
-        text[offset : offset + 1], ("text", "")
-    )
+    known = {"'": ("string", "'"), '"': ("quoted name", '"'), "`": ("quoted name", "`"), "/": ("comment", "*/")}
+    what, end = known.get(text[offset : offset + 1], ("text", ""))
     line, column = positions.at(min(offset, len(text)))
     hint = f"close it with {end}" if end else ""
     return SqlSyntaxError("M1004", f"unterminated {what}", hint=hint, line=line, column=column)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+from millstream.errors import did_you_mean
 from millstream.lang import ast
 from millstream.lang.cursor import Cursor
 from millstream.lang.durations import duration
@@ -13,6 +15,8 @@ _EXAMPLES = {
     "TUMBLE": "TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECOND)",
     "HOP": "HOP(TABLE s, DESCRIPTOR(ts), INTERVAL '5' SECOND, INTERVAL '10' SECOND)",
 }
+_ARGUMENTS = {"TUMBLE": ("DATA", "TIMECOL", "SIZE"), "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE")}
+"""The names of the arguments, in their order."""
 _PARTS = ("RANGE", "SLIDE", "ROWS", "NOW", "UNBOUNDED", "ON", "WATTR")
 
 
@@ -79,31 +83,54 @@ def window_function(cursor: Cursor) -> tuple[str, ast.WindowClause]:
         cursor.fail("TUMBLE or HOP")
     cursor.advance()
     with cursor.like(_EXAMPLES[token.upper]):
-        relation, attribute, first, second = _window_arguments(cursor, hop=token.upper == "HOP")
+        given = _window_arguments(cursor, token.upper)
     if wrapped:
         cursor.expect_symbol(")")
-    size, slide = (first, None) if second is None else (second, first)
-    return relation, ast.WindowClause(size, slide, attribute=attribute, function=token.upper, **token.place)
+    made = ast.WindowClause(given["SIZE"], given.get("SLIDE"), **token.place)
+    return given["DATA"], replace(made, attribute=given["TIMECOL"], function=token.upper)
 
 
-def _window_arguments(cursor: Cursor, *, hop: bool) -> tuple[str, str, ast.Duration, ast.Duration | None]:
-    """The stream, the time column, the first duration, and for HOP the second."""
+def _window_arguments(cursor: Cursor, function: str) -> dict[str, Any]:
+    """The stream, the time column and the durations, in their order or by name: `SIZE => INTERVAL '10' SECOND`."""
+    order = _ARGUMENTS[function]
+    given: dict[str, Any] = {}
+    named = False
     cursor.expect_symbol("(")
-    cursor.accept("TABLE")
-    relation = cursor.name("a stream")
-    cursor.expect_symbol(",")
-    cursor.expect("DESCRIPTOR")
-    cursor.expect_symbol("(")
-    attribute = cursor.name("the time column")
-    cursor.expect_symbol(")")
-    cursor.expect_symbol(",")
-    first = duration(cursor, "a duration")
-    second = None
-    if hop:
+    while True:
+        token = cursor.token
+        name = order[len(given)]
+        if cursor.ahead().is_symbol("=>"):
+            name, named = token.text.upper(), True
+            if name not in order:
+                hint = did_you_mean(name, order) or f"the arguments of {function} are {', '.join(order)}"
+                cursor.error("M1013", f"{function} has no argument '{token.text}'", hint=hint)
+            if name in given:
+                cursor.error("M1007", f"{name} appears twice")
+            cursor.advance()
+            cursor.advance()
+        elif named:
+            cursor.error("M1013", "an argument without a name after one with a name", hint=f"{name} => …")
+        given[name] = _argument(cursor, name)
+        missing = [each for each in order if each not in given]
+        if not missing:
+            cursor.expect_symbol(")")
+            return given
+        if named and cursor.at_symbol(")"):
+            cursor.error("M1013", f"{function} lacks {missing[0]}", hint=f"{missing[0]} => …")
         cursor.expect_symbol(",")
-        second = duration(cursor, "the size of the window")
-    cursor.expect_symbol(")")
-    return relation, attribute, first, second
+
+
+def _argument(cursor: Cursor, name: str) -> Any:
+    if name == "DATA":
+        cursor.accept("TABLE")
+        return cursor.name("a stream")
+    if name == "TIMECOL":
+        cursor.expect("DESCRIPTOR")
+        cursor.expect_symbol("(")
+        attribute = cursor.name("the time column")
+        cursor.expect_symbol(")")
+        return attribute
+    return duration(cursor, "the size of the window" if name == "SIZE" else "a duration")
 
 
 def preceding_window(cursor: Cursor) -> ast.WindowClause:

@@ -133,6 +133,7 @@ def compared(mill: Mill, statements: Sequence[ast.Statement]) -> Comparison:
     unnamed = {key: query for key, query in have.items() if key not in wanted and _FREE.fullmatch(key[1])}
     found, again, ran = Comparison(), set[Key](), mill.journal.once.copy()
     other = {key for key, statement in wanted.items() if key in have and _same(statement) != have[key]}
+    again |= {key for key in other if getattr(wanted[key], "replaces", False) and not _readers(mill, key)}
     for statement in statements:
         match statement:
             case ast.Drop():
@@ -165,7 +166,7 @@ def compared(mill: Mill, statements: Sequence[ast.Statement]) -> Comparison:
                 else:
                     del unnamed[equal]
                     wanted[equal] = statement
-    found.changed = [key for key in wanted if key in other and key not in dropped]
+    found.changed = [key for key in wanted if key in other and key not in dropped and key not in again]
     found.gone = [key for key in have if key not in wanted and key not in dropped]
     unset = mill.journal.options.keys() - options.keys() - {"shards"}
     found.unset = sorted(name for name in unset if getattr(mill.options, name) != _default(name))
@@ -202,6 +203,8 @@ def _same(statement: ast.Statement, name: str = "") -> ast.Statement:
     if isinstance(statement, ast.CreateQuery):
         into = CONSOLE if goes_to_console(statement) else statement.into
         return replace(statement, into=into, into_options=tuple(sorted(statement.into_options)))
+    if isinstance(statement, CreateView):
+        return replace(statement, replaces=False)
     if isinstance(statement, ast.CreateStream | ast.CreateDerivedStream | ast.CreateTable):
         return replace(statement, options=tuple(sorted(statement.options)))
     return statement

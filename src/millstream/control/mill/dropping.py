@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.algebra.python.definition import Declaration
@@ -39,6 +40,27 @@ def drop(mill: Mill, statement: ast.Drop) -> None:
     if actual != kind and not statement.if_exists and not (kind in ("stream", "view") and actual in ("stream", "view")):
         raise BindError("M2002", f"'{name}' is a {actual}", hint=f"DROP {actual.upper()} {spelled(name)}")
     mill.catalog.check_undeclared(kind, name)
+    _check_unread(mill, kind, name)
+    if mill.catalog.drop(kind, name, if_exists=statement.if_exists):
+        mill.forget(name)
+
+
+def replaced(mill: Mill, statement: CreateView) -> CreateView | None:
+    """Return the view that CREATE OR REPLACE VIEW replaces, as such a statement, if there is one. What others read is
+    an error, unless the new definition is the same."""
+    name = statement.name
+    text = mill.journal.texts.get(("relation", name))
+    held = None if text is None else parse(text)[0]
+    if not isinstance(held, CreateView) or isinstance(held, CreateTableFunction):
+        return None
+    held = replace(held, replaces=True, unless_exists=False)
+    if held != statement:
+        mill.catalog.check_undeclared("view", name)
+        _check_unread(mill, "view", name)
+    return held
+
+
+def _check_unread(mill: Mill, kind: str, name: str) -> None:
     readers = mill.journal.readers(name)
     if readers:
         what, reader = readers[0]
@@ -46,8 +68,6 @@ def drop(mill: Mill, statement: ast.Drop) -> None:
         writes = what == "query" and isinstance(mill.queries[reader].plan, TableWrite)
         message = f"{kind} '{name}' is {'written' if writes and kind == 'table' else 'read'} by {reading} '{reader}'"
         raise BindError("M2093", message, hint=f"DROP {reading.upper()} {spelled(reader)} first")
-    if mill.catalog.drop(kind, name, if_exists=statement.if_exists):
-        mill.forget(name)
 
 
 def kind_of(mill: Mill, name: str) -> str:

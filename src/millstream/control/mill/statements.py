@@ -14,13 +14,13 @@ from millstream.algebra.types import format_value
 from millstream.amounts import amount
 from millstream.control.mill.altering import alter_query, shown
 from millstream.control.mill.contracts import contract, warn_unpunctuated, warn_unused_windows
-from millstream.control.mill.dropping import drop
+from millstream.control.mill.dropping import drop, replaced
 from millstream.control.mill.explain_once import explain_once
 from millstream.control.mill.feedback_statement import run_feedback
 from millstream.control.mill.journal import aggregate_name
 from millstream.control.mill.places import switches_of
 from millstream.control.mill.sharing import explain_running, explain_start
-from millstream.errors import BindError, InputError, OptionError, PlanError, did_you_mean
+from millstream.errors import BindError, InputError, MillstreamError, OptionError, PlanError, did_you_mean
 from millstream.ingest.tables import read_table
 from millstream.lang import ast, parse
 from millstream.lang.aggregate.ast import CreateAggregate
@@ -126,20 +126,35 @@ def _run(mill: Mill, statement: ast.Statement) -> str:
 
 
 def _create_view(mill: Mill, statement: CreateView) -> None:
-    """Add a view: over tables alone it is a query that runs once wherever it is read, otherwise a derived stream."""
+    held = replaced(mill, statement) if statement.replaces else None
+    if held == statement:
+        return
+    if held is not None:
+        mill.catalog.drop("view", statement.name)
+    try:
+        read = _add_view(mill, statement)
+    except MillstreamError:
+        if held is not None:
+            _add_view(mill, held)
+        raise
+    mill.journal.statement("relation", statement.name, statement.text, read)
+
+
+def _add_view(mill: Mill, statement: CreateView) -> list[str]:
+    """Add a view: over tables alone it is a query that runs once wherever it is read, otherwise a derived stream.
+    Return what it reads."""
     select = statement.select
     read = [*relations(select), *called(mill, select)]
     if over_tables(select, mill.catalog):
         mill.catalog.check_free(statement.name)
         bind_once(select, mill.catalog)
         mill.catalog.add_view(statement.name, View(select))
-    else:
-        plan = bind_select(select, mill.catalog)
-        warn_unused_windows(mill, select)
-        mill.catalog.add_derived(statement.name, plan)
-        mill.python_code.note(plan)
-        read += scanned(plan)
-    mill.journal.statement("relation", statement.name, statement.text, read)
+        return read
+    plan = bind_select(select, mill.catalog)
+    warn_unused_windows(mill, select)
+    mill.catalog.add_derived(statement.name, plan)
+    mill.python_code.note(plan)
+    return [*read, *scanned(plan)]
 
 
 def _create_table_function(mill: Mill, statement: CreateTableFunction) -> None:

@@ -7,10 +7,7 @@ _KIND = ("a window begins with its kind", "[RANGE 10 MINUTES], or [ROWS 100]")
 _DURATION = ("a duration stands without quotes", "[RANGE 10 SECONDS], or [RANGE INTERVAL '10' SECOND]")
 
 MISPLACED: dict[str, tuple[str, str]] = {
-    "^ CREATE … WATERMARK FOR name": (
-        "WATERMARK FOR stands after the columns",
-        "CREATE STREAM s (ts TIMESTAMP) WATERMARK FOR ts AS ts - INTERVAL '5' SECOND",
-    ),
+    "^ CREATE TABLE … WATERMARK FOR name": ("WATERMARK FOR of a table", "only a stream has one: CREATE STREAM …"),
     "FOR name AS name +": (
         "a watermark lags behind the time: it is a difference",
         "WATERMARK FOR ts AS ts - INTERVAL '5' SECOND",

@@ -115,7 +115,7 @@ QUERIES: dict[str, tuple[str, str]] = {
     "EMIT STREAM": ("EMIT", "leave it out: rows are emitted when they are final"),
     "EMIT AFTER": ("EMIT AFTER", "leave it out: rows are emitted when they are final"),
     "EMIT LATE": ("EMIT LATE", "EMIT EARLY gives early answers; rows that come too late are in s__late"),
-    "EMIT ON": ("EMIT ON", "leave it out: rows are emitted when they are final"),
+    "EMIT ON": ("EMIT ON", "EMIT ON WINDOW CLOSE, or nothing: rows are emitted when they are final"),
     "PARTITION BY": ("PARTITION BY of a query", "GROUP BY; queries divide streams by their keys"),
     "CLUSTER BY": ("CLUSTER BY", "leave it out"),
     "DISTRIBUTE BY": ("DISTRIBUTE BY", "leave it out; queries divide streams by their keys"),
@@ -180,11 +180,13 @@ QUERIES: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("SELECT [ name ]", ", [ name ]", "( [ name ]"), ("names in brackets", 'write them in double quotes: "name"')
     ),
-    "`": ("names in backquotes", 'write them in double quotes: "name"'),
     "SEPARATOR string": ("SEPARATOR", "STRING_AGG(x, ',')"),
     "DISTINCT *": ("COUNT(DISTINCT *)", "COUNT(*) of a subquery: FROM (SELECT DISTINCT * FROM s)"),
     "BY ( name ,": ("several values in parentheses", "without them: GROUP BY a, b"),
     "=>": ("the operator =>", "a >= b"),
+    **dict.fromkeys(
+        ("( name =>", ", name =>"), ("names of arguments of this function", "TUMBLE and HOP have some: SIZE => …")
+    ),
     "= <": ("the operator =<", "a <= b"),
     "> <": ("the operator ><", "a <> b"),
     "!": ("the operator !", "NOT"),

@@ -58,7 +58,7 @@ STATEMENTS: dict[str, tuple[str, str]] = {
     "^ ANALYZE": ("ANALYZE", "EXPLAIN shows the plan of a query"),
     "^ GRANT": ("GRANT", "there are no users"),
     "^ REVOKE": ("REVOKE", "there are no users"),
-    "CREATE OR REPLACE": ("CREATE OR REPLACE", f"{_DEFINED}, or CREATE … IF NOT EXISTS"),
+    "CREATE OR REPLACE": ("CREATE OR REPLACE of other than views", f"{_DEFINED}, or CREATE … IF NOT EXISTS"),
     "CREATE MATERIALIZED": ("CREATE MATERIALIZED VIEW", _VIEW),
     "CREATE LIVE": ("CREATE LIVE VIEW", _VIEW),
     "CREATE TEMPORARY": ("TEMPORARY", "leave it out, and DROP it when it is no longer needed"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
 
@@ -31,6 +33,8 @@ class WriteStatement(ast.SelectStatement):
 
 class CreateView(ast.Created):
     select: ast.Query
+    replaces: bool = field(default=False, kw_only=True)
+    """With OR REPLACE."""
 
 
 class CreateTableFunction(CreateView):

@@ -75,7 +75,7 @@ def _wanted(rows: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("attribute", [None, "w"])
-@settings(max_examples=tries(60))
+@settings(max_examples=tries(40))
 @given(
     items=elements(),
     cut=cuts,

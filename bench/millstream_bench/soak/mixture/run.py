@@ -259,4 +259,5 @@ def run_mixture(count: int, folder: Path, report: Report, *, seed: int, site: Si
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
-    return Mixture(folder, report, site, seed, young=young).run(count)
+    limit = max(600.0, site.calm)  # a slow machine falls behind in the calm part
+    return Mixture(folder, report, site, seed, limit, young=young).run(count)

@@ -40,9 +40,9 @@ import polars as pl
 
 from millstream.errors import InputError
 
-FORMAT = 4
+FORMAT = 5
 """The format of all stored data; increase it when older data would be misread. Format 1 was pickles; in format 2 sums
-of integers had no high halves; in format 3 the parts of a checkpoint did not name each other."""
+of integers had no high halves; in formats 3 and 4 not all parts of a checkpoint named each other."""
 HINT = "Restore it from a copy of the checkpoint, or start with another checkpoint folder."
 _OTHER_RELEASE = "Use the release of Millstream that wrote it, or start with another checkpoint folder."
 _MAGIC = b"mill"
@@ -157,6 +157,18 @@ def encode(held: Any) -> bytes:
 
 def decode(data: bytes | bytearray | memoryview, what: str = "a value") -> Any:
     """Decode a value; `what` names it in errors."""
+    body = checked(data, what)
+    try:
+        table, held = _UNPACK(body)
+        return _Reader(table).read(held)
+    except (Exception, pl.exceptions.PanicException) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("M5023", f"{what} cannot be read", detail=f"{error}.", hint=_OTHER_RELEASE) from error
+
+
+def checked(data: bytes | bytearray | memoryview, what: str) -> memoryview:
+    """The body of an encoded value; raise InputError if it is of another format, or damaged."""
     view = memoryview(data)
     if len(view) < _HEAD.size or view[:4] != _MAGIC:
         raise unversioned(what)
@@ -165,13 +177,7 @@ def decode(data: bytes | bytearray | memoryview, what: str = "a value") -> Any:
     body = view[_HEAD.size :]
     if zlib.crc32(body) != checksum:
         raise InputError("M5023", f"{what} is damaged", detail="Its checksum is wrong.", hint=HINT)
-    try:
-        table, held = _UNPACK(body)
-        return _Reader(table).read(held)
-    except (Exception, pl.exceptions.PanicException) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("M5023", f"{what} cannot be read", detail=f"{error}.", hint=_OTHER_RELEASE) from error
+    return body
 
 
 def check_format(found: object, what: str) -> None:

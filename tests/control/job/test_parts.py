@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.schema import Schema
 from millstream.config import Options
 from millstream.control.job import local_state, parts
 from millstream.control.job.parts import BatchLog
 from millstream.control.mill import LocalMill
+from millstream.control.mill.restarting import start_again
 from millstream.errors import InputError
 from millstream.physical.wire.control_log import ControlLog
+from millstream.physical.wire.records import Reached
+from millstream.sinks import SINKS
 from millstream_bench.soak.damage import DAMAGES, damaged
 
 STATEMENTS = """
@@ -33,11 +38,13 @@ BATCHES, OLDER, KILLED = 12, 4, 9
 class Run:
     """A run in a folder, with copies of it as a kill would leave it."""
 
+    statements, folders = STATEMENTS, ("sums", "pairs")
+
     def __init__(self, folder: Path) -> None:
         self.folder, self.checkpoint = folder / "run", folder / "run" / "checkpoint"
         (self.folder / "files").mkdir(parents=True)
         mill = self.open()
-        mill.execute(STATEMENTS.format(self.folder))
+        mill.execute(self.statements.format(self.folder))
         self.feed(mill, 0, OLDER)
         self.older = self.copy(folder / "older")
         with pytest.MonkeyPatch.context() as patch:
@@ -72,8 +79,67 @@ class Run:
         mill = self.open()
         self.feed(mill, KILLED, BATCHES)
         mill.close()
-        out = self.folder / "out"
-        return {name: sorted(pl.read_parquet(out / name / "*.parquet").rows()) for name in ("sums", "pairs")}
+        return {name: self.rows(name) for name in self.folders}
+
+    def rows(self, name: str) -> list[tuple[object, ...]]:
+        return sorted(pl.read_parquet(self.folder / "out" / name / "*.parquet").rows())
+
+
+class Flaky:
+    """A sink that raises while there is a file `broken`. A batch that it gets twice is there twice."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.out = folder, folder / "out"
+
+    def open(self, query: str, schema: Schema) -> None:
+        self.out = self.folder / "out" / query
+        self.out.mkdir(parents=True, exist_ok=True)
+
+    def write(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:
+        if (self.folder / "broken").exists():
+            raise ConnectionError("refused")
+        rows.write_parquet(self.out / f"{batch}-{len([*self.out.iterdir()])}.parquet")
+
+    def close(self) -> None:
+        pass
+
+
+class WaitingRun(Run):
+    """A run whose sink raises from the third batch on: results wait for it, and a query has failed."""
+
+    statements = (
+        STATEMENTS.partition("CREATE QUERY")[0]
+        + """
+CREATE QUERY sums AS SELECT window_end, k, SUM(v) AS v FROM s [RANGE 40] GROUP BY k INTO flaky;
+CREATE QUERY pairs AS SELECT x.k, x.ts, y.ts AS other FROM f [RANGE 30] x, f [RANGE 30] y WHERE x.k = y.k
+  INTO flaky WITH (on_error = 'stop');
+"""
+    )
+
+    def open(self) -> LocalMill:
+        mill = super().open()
+        if not (self.folder / "broken").exists():
+            for name in mill.failures.of():
+                assert start_again(mill, name).endswith("and missed no rows")
+        return mill
+
+    def feed(self, mill: LocalMill, start: int, end: int) -> None:
+        if start == 0:
+            super().feed(mill, 0, 2)
+            (self.folder / "broken").touch()
+        super().feed(mill, start or 2, end)
+
+    def finished(self) -> dict[str, list[tuple[object, ...]]]:
+        (self.folder / "broken").unlink()
+        return super().finished()
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WaitingRun]:
+    folder, get = tmp_path_factory.mktemp("waiting"), SINKS.get
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SINKS, "get", lambda name: (lambda _: Flaky(folder / "run")) if name == "flaky" else get(name))
+        yield WaitingRun(folder)
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +175,74 @@ MAY_CONTINUE = {("job-1/state.db", "cut")}
 """The write-ahead file may have all pages that are cut off."""
 
 
-def test_files_are_private(run: Run) -> None:
+def held(part: Path) -> dict[Path, bytes]:
+    return {path.relative_to(part): path.read_bytes() for path in part.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("copy", ["killed", "closed"])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damages_of_what_waits(waiting: WaitingRun, copy: str, damage: str) -> None:
+    """Results that wait for a sink, and what a failed query held."""
+    made = getattr(waiting, copy)
+    parked = sorted(path.relative_to(made) for path in made.glob("checkpoint/job-1/parked/*/*"))
+    folders = sorted(made.glob("checkpoint/job-1/spool/*"))
+    spooled = [sorted(each.relative_to(made) for each in folder.iterdir()) for folder in folders]
+    assert len(parked) == 3 and len(waiting.wanted["pairs"]) > 100
+    assert min(map(len, spooled)) == 1 and max(map(len, spooled)) >= KILLED - 2
+    files = [*parked, *(batches[at] for batches in spooled for at in (0, -1))]
+    for part in [*files, *{path.parent for path in files}, *{path.parents[1] for path in files}]:
+        waiting.restore(made)
+        if damaged(waiting.folder / part, damage, waiting.older / part):
+            if held(waiting.folder / part) == held(made / part):  # of the query that had failed by then
+                continue
+            logs = {path: path.read_bytes() for path in waiting.checkpoint.glob("job-1/*.*")}
+            with pytest.raises(InputError, match=r"^M5024: .*/(spool|parked)/") as caught:
+                waiting.finished()
+            assert "Restore it from a copy" in caught.value.hint
+            assert any(f"query '{name}'" in caught.value.detail for name in waiting.folders)
+            assert logs == {path: path.read_bytes() for path in logs}, part
+
+
+def test_files_that_nothing_names(waiting: WaitingRun) -> None:
+    """A kill leaves one that is not named yet, or one that was delivered and not yet removed."""
+    waiting.restore(waiting.killed)
+    log = ControlLog(waiting.checkpoint / "job-1" / "batches.log")
+    (folder,) = (path for path in waiting.checkpoint.glob("job-1/spool/*") if len([*path.iterdir()]) > 1)
+    last = log.last()
+    assert isinstance(last, Reached) and str(last.number) in {path.name for path in folder.iterdir()}
+    noted = BatchLog(waiting.checkpoint / "job-1", ControlLog(waiting.checkpoint / "job-1/control.log"))
+    place = f"spool/{folder.name}"
+    noted.name(place, "sums", ((last.number - 3, last.number - 1),))  # those before were delivered
+    noted.close()
+    before = {path.name for path in folder.iterdir()}
+    mill = waiting.open()
+    assert {path.name for path in folder.iterdir()} == {str(last.number - at) for at in range(4)} < before
+    mill.close()
+
+
+def test_what_is_no_longer_there_is_not_named(waiting: WaitingRun) -> None:
+    """Results that were delivered or discarded, and what a query held that has started again."""
+    waiting.restore(waiting.killed)
+    (waiting.folder / "broken").unlink()
+    waiting.open().close()
+    last = ControlLog(waiting.checkpoint / "job-1" / "batches.log").last()
+    assert isinstance(last, Reached) and not last.files
+    assert not [*waiting.checkpoint.glob("job-1/spool/*/*"), *waiting.checkpoint.glob("job-1/parked/*")]
+    waiting.restore(waiting.killed)
+    mill = waiting.open()
+    mill.execute("DROP QUERY sums; DROP QUERY pairs")
+    last = ControlLog(waiting.checkpoint / "job-1" / "batches.log").last()
+    assert isinstance(last, Reached) and not last.files
+    assert not [*waiting.checkpoint.glob("job-1/spool/*"), *waiting.checkpoint.glob("job-1/parked/*")]
+    mill.close()
+    waiting.open().close()
+
+
+def test_files_are_private(run: Run, waiting: WaitingRun) -> None:
     run.restore(run.killed)
+    waiting.restore(waiting.killed)
+    for path in (*waiting.checkpoint.glob("job-1/spool/*/*"), *waiting.checkpoint.glob("job-1/parked/*/*")):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
     for name in ("driver.log", "job-1/control.log", "job-1/batches.log", "job-1/state.db", "job-1/state.db-wal"):
         assert stat.S_IMODE((run.checkpoint / name).stat().st_mode) == 0o600, name
 
@@ -123,7 +255,12 @@ def test_the_log_of_batches_does_not_grow(tmp_path: Path, monkeypatch: pytest.Mo
     for batch in range(60):
         noted.begin(batch, "x" * 200, outputs={"main": {"q": {"after": batch}}} if batch == 20 else None)
     assert (tmp_path / "batches.log").stat().st_size < 6_000
+    for waiting in range(1, 100):  # batches wait for a sink, and none is run
+        noted.name("spool/q", "q", ((0, waiting),), synced=False)
+    noted.name("parked/q", "q", ("0.0", "head"))
+    assert (tmp_path / "batches.log").stat().st_size < 6_000
     noted.close()
     again = BatchLog(tmp_path, control)
+    assert again.names("parked/q") == {"0.0", "head"} and len(again.names("spool/q")) == 100
     assert again.number == 59 and again.of(56) is not None and again.of(55) is None
     assert again.outputs(59) == {"main": {"q": {"after": 20}}}

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from millstream.control.job.parts import BatchLog
+from millstream.algebra.values import encode
+from millstream.control.job.parts import BatchLog, check_checkpoint
 from millstream.control.spark.files import SparkFiles
 from millstream.errors import InputError
 from millstream.physical.wire.control_log import ControlLog
+from millstream.physical.wire.records import Remember
 from millstream_bench.soak.damage import damaged
 
 LAST, SNAPSHOT = 7, 4
@@ -56,6 +58,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         packed.writestr("metadata", 'v1\n{"sstFiles": [{"dfsSstFileName": "a.sst", "sizeBytes": 700}]}')
     put(snapshot, snapshot.read_bytes())
     put(spark / "state/0/0/SSTs/a.sst", bytes(700))
+    waiting = {"spool/a": ((3, 3), (6, LAST)), "parked/b": ("0.0", "head")}
+    for path in ("spool/a/3", "spool/a/6", f"spool/a/{LAST}", "spool/a/9", "parked/b/head", "parked/b/0.0"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(encode(path))  # nothing names batch 9
+    for place, named in waiting.items():
+        noted.name(place, "q", named)
     noted.close()
     return folder
 
@@ -103,6 +111,24 @@ def test_what_is_refused(job: Path, part: str, damage: str) -> None:
     with pytest.raises(InputError, match=r"M502[345]: .*/job-1/spark") as caught:
         opened(job)[0].mend(0)
     assert "Restore it" in caught.value.hint and caught.value.detail
+
+
+WAITING = ["spool", "spool/a", "spool/a/3", f"spool/a/{LAST}", "spool/a/9", "parked", "parked/b", "parked/b/0.0"]
+
+
+@pytest.mark.parametrize("damage", ["removed", "cut", "emptied"])
+@pytest.mark.parametrize("part", WAITING)
+def test_what_waits(job: Path, part: str, damage: str) -> None:
+    """Results that wait for a sink, and what a failed query held."""
+    driver = ControlLog(job.parent / "driver.log", writable=True)
+    driver.append(Remember("", "jobs", None))
+    check_checkpoint(driver)
+    if not damaged(job / part, damage, job) or part.endswith("9"):
+        check_checkpoint(driver)
+        return
+    with pytest.raises(InputError, match=rf"M5024: .*/job-1/{part}.* is (missing|empty|cut off)") as caught:
+        check_checkpoint(driver)
+    assert "Restore it" in caught.value.hint and "query 'q'" in caught.value.detail
 
 
 def test_two_commits_are_gone(job: Path) -> None:

@@ -4,25 +4,27 @@
 |---|---|
 | `driver.log`, with every note | each job: the end of its control log, and its last batch |
 | `batches.log` of a job, with every batch | the batch and its end; the ends of `control.log` and `driver.log` |
+| `batches.log`, as they come and go | the files in `spool/` and `parked/` |
 | the state of a job (`state.db`, or Spark's offsets and commits) | the last batch that is committed |
 
 A part is on disk before another one names it, and a batch is in `batches.log` before any sink has its results and
 before it is committed. So a process that ends at any moment leaves a part that is further than the others say, never
-one that is behind.
+one that is behind. A file is named once it is on disk, and no longer before it is removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from millstream.algebra.values import HINT
+from millstream.algebra.values import HINT, checked
 from millstream.errors import InputError, OptionError
 from millstream.physical.wire.control_log import ControlLog
-from millstream.physical.wire.records import Reached, Remember
+from millstream.physical.wire.records import Files, Reached, Remember
 
 DRIVER = "driver.log"
 CREATED = ("job.json", "control.log", "batches.log")
@@ -35,6 +37,8 @@ LOST = {
     "batches.log": "It has the input of the batch that may have begun; without it rows could be lost or doubled.",
     "state.db": "It has what the queries hold.",
     "spark": "It has what the queries hold, and how far the streams were read.",
+    "spool": "It has results of query '{}' that its sink has not taken.",
+    "parked": "It has what query '{}', which has failed, holds until it starts again.",
 }
 """What is lost with a part."""
 KEPT = 4
@@ -89,6 +93,27 @@ def check_checkpoint(log: ControlLog) -> None:
         noted = _reached(job)
         if end < noted.driver:
             raise _short(driver, end, f"batch {noted.number} of {job.name} began at", noted.driver)
+        for place, (query, files) in noted.files.items():
+            for path in (job / place / name for name in names(files)):
+                _check_file(path, LOST[path.parts[-3]].format(query))
+
+
+def names(files: Files) -> Iterator[str]:
+    """The names of files, one by one."""
+    for each in files:
+        yield from (each,) if isinstance(each, str) else map(str, range(each[0], each[1] + 1))
+
+
+def _check_file(path: Path, lost: str) -> None:
+    """Raise InputError if a file that has an encoded value is missing, or is not whole."""
+    if not _whole(path):
+        raise lacking(path, "is empty" if path.exists() else "is missing", lost)
+    try:
+        checked(path.read_bytes(), f"'{path}'")
+    except InputError as error:
+        if error.code == "M5020":
+            raise
+        raise lacking(path, "is cut off, or damaged", lost) from error
 
 
 def _short(path: Path, end: int, named: str, wanted: int) -> InputError:
@@ -114,15 +139,20 @@ class BatchLog:
         self.driver: Callable[[], int] = lambda: 0
         self._noted: list[tuple[int, Reached]]
         self._closed = False
+        self._noting = threading.Lock()
         self._log = ControlLog(folder / "batches.log", writable=True)
         self._log.growth = GROWTH
-        self._keep([(at, note) for at, note in self._log.numbered() if isinstance(note, Reached)])
+        self._keep((at, note) for at, note in self._log.numbered() if isinstance(note, Reached))
         if self.last is not None and control.end() < self.last.log:
             raise _short(control.path, control.end(), f"batch {self.number} began at", self.last.log)
 
     @property
     def last(self) -> Reached | None:
         return self._noted[-1][1] if self._noted else None
+
+    @property
+    def _files(self) -> Mapping[str, tuple[str, Files]]:
+        return (self.last or NONE).files
 
     @property
     def number(self) -> int:
@@ -139,19 +169,39 @@ class BatchLog:
 
     def begin(self, number: int, offset: str, *, copies: int = 0, outputs: Mapping[str, Any] | None = None) -> None:
         """Note a batch, before it changes anything."""
-        self._append(Reached(number, offset, self._control.end(), self.driver(), copies, outputs))
+        with self._noting:
+            self._append(Reached(number, offset, self._control.end(), self.driver(), copies, outputs, self._files))
+
+    def names(self, folder: str) -> set[str]:
+        """The files that are named in a folder of the job."""
+        return {*names(self._files.get(folder, ("", ()))[1])}
+
+    def name(self, folder: str, query: str, files: Files, *, synced: bool = True) -> None:
+        """Name all files in a folder of the job that a query depends on: after one is written (which need not be
+        `synced`: a file that is not named is no damage), and before one is removed."""
+        with self._noting:
+            rest = {name: held for name, held in self._files.items() if name != folder}
+            changed = rest | ({folder: (query, files)} if files else {})
+            if changed != self._files:
+                self._append(replace(self.last or NONE, outputs=None, files=changed), synced=synced)
+
+    def _append(self, note: Reached, *, synced: bool = True) -> None:
+        self._keep([*self._noted, (self._log.append(note, synced=synced), note)])
         if self._log.grown:
             kept = {at for at, _ in self._noted}
             self._log.compact(lambda at, _: at in kept)
 
-    def _append(self, note: Reached) -> None:
-        self._keep([*self._noted, (self._log.append(note), note)])
-
-    def _keep(self, noted: list[tuple[int, Reached]]) -> None:
-        """Keep the notes of the last batches, and before them the last one with outputs."""
-        first = noted[-1][1].number - KEPT + 1 if noted else 0
-        whole = [held for held in noted if held[1].number < first and held[1].outputs is not None]
-        self._noted = whole[-1:] + [held for held in noted if held[1].number >= first]
+    def _keep(self, noted: Iterable[tuple[int, Reached]]) -> None:
+        """Keep the notes of the last batches, and before them the last one with outputs; of notes of a batch in a row
+        the last one, and those with outputs."""
+        kept: list[tuple[int, Reached]] = []
+        for at, note in noted:
+            if kept and kept[-1][1].number == note.number and kept[-1][1].outputs is None:
+                kept.pop()
+            kept.append((at, note))
+        first = kept[-1][1].number - KEPT + 1 if kept else 0
+        whole = [held for held in kept if held[1].number < first and held[1].outputs is not None]
+        self._noted = whole[-1:] + [held for held in kept if held[1].number >= first]
 
     def check(self, state: Path, committed: int, cause: str) -> None:
         """Raise InputError if the state of the job, which has the last committed batch, is behind, or this log is."""

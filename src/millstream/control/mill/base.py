@@ -157,7 +157,7 @@ class Mill(Registration):
         self.journal.drop("query", name)
         self.deliveries.close_sink(name, dropped=not self.journal.recovering)
         if not self.journal.recovering:
-            self.failures.unpark(name)
+            self.failures.discard(name)
 
     def unplace(self, name: str) -> None:
         """Stop the parts of a query in its job."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.amounts import amount
 from millstream.control.mill.parking import Parking, Resumption, head_of
 from millstream.control.mill.readings import readable
+from millstream.control.mill.spool import Spool
 from millstream.control.observe.stream_progress import read_counts
 from millstream.errors import MillstreamError, advice, fresh
 from millstream.lang.spelling import spelled
@@ -168,6 +169,12 @@ class Failures:
         """Forget what the operators of a query held: it has started again, or is dropped."""
         for job in self._mill.jobs.all():
             Parking(job, self._mill.name, name).clear()
+
+    def discard(self, name: str) -> None:
+        """Forget what a dropped query held, and what waits for its sink, which is closed already if it has failed."""
+        self.unpark(name)
+        for job in self._mill.jobs.all():
+            Spool(job, name).clear()
 
     # --- afterwards -------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 A failed query has a head: its parts with their shards, the state of its output, and the states of streams' sources when
 it was placed. Each shard of a part sends a parcel in the next batch (`physical.shard.parking`), which is on disk before
-that batch is committed. Without the parcels of all shards the query starts again with nothing held.
+that batch is committed. Without the parcels of all shards the query starts again with nothing held. `batches.log` names
+what is on disk.
 """
 
 from __future__ import annotations
@@ -49,30 +50,37 @@ class Parking:
 
     def __init__(self, job: Job, mill: str, query: str) -> None:
         name = hashlib.sha1(f"{mill}/{query}".encode()).hexdigest()[:16]
-        self._folder = None if job.folder is None else job.folder / "parked" / name
+        self._place, self._query, self._noted = f"parked/{name}", query, job.noted
+        self._folder = None if job.folder is None else job.folder / self._place
         self._held: dict[str, bytes] = job.parked.setdefault(name, {})
         """In memory: what would be files."""
 
-    def _put(self, key: str, data: bytes) -> None:
-        if self._folder is None:
+    def _put(self, key: str, held: Any) -> None:
+        data = values.encode(held)
+        if self._folder is None or self._noted is None:
             self._held[key] = data
         else:
             self._folder.mkdir(parents=True, exist_ok=True)
-            write_whole(self._folder / key, data, durable=True)
+            write_whole(self._folder / key, data, durable=True, private=True)
+            named = sorted({*self._noted.names(self._place), key})
+            self._noted.name(self._place, self._query, tuple(named), synced=False)
 
-    def _get(self, key: str) -> bytes | None:
-        if self._folder is None:
-            return self._held.get(key)
-        path = self._folder / key
-        return path.read_bytes() if path.exists() else None
+    def _get(self, key: str) -> Any:
+        path = None if self._folder is None else self._folder / key
+        data = self._held.get(key) if path is None else path.read_bytes() if path.exists() else None
+        return (
+            None
+            if data is None
+            else values.decode(data, "the state of a failed query" if path is None else f"'{path}'")
+        )
 
     def begin(self, head: ParkingHead) -> None:
         self.clear()
-        self._put("head", values.encode(head))
+        self._put("head", head)
 
     def head(self) -> ParkingHead | None:
-        data = self._get("head")
-        return None if data is None else values.decode(data, "the head of a failed query")
+        found: ParkingHead | None = self._get("head")
+        return found
 
     def take(self, label: int, part: str, parcel: bytes) -> None:
         """Take the parcel of a part from a shard."""
@@ -90,7 +98,8 @@ class Parking:
 
     def clear(self) -> None:
         self._held.clear()
-        if self._folder is not None:
+        if self._folder is not None and self._noted is not None:
+            self._noted.name(self._place, self._query, ())
             shutil.rmtree(self._folder, ignore_errors=True)
 
 

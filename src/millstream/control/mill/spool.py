@@ -1,6 +1,7 @@
 """Results that wait for a sink, in order of their batches: in a folder of the job, or in memory.
 
-A batch is a file, on disk before the batch is committed. A repeated batch replaces its own file.
+A batch is a file, on disk before the batch is committed. A repeated batch replaces its own file. `batches.log` names
+the files; one of an earlier batch that it does not name was delivered just before the process ended.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,6 +18,7 @@ import polars as pl
 from millstream.algebra import values
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.atomic_file import write_whole
+from millstream.errors import OptionError
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
@@ -26,13 +30,18 @@ Results = tuple[pl.DataFrame, list[Pattern]]
 class Spool:
     def __init__(self, job: Job, query: str) -> None:
         name = hashlib.sha1(query.encode()).hexdigest()[:16]
-        self._folder = None if job.folder is None else job.folder / "spool" / name
+        self._place, self._query, self._noted = f"spool/{name}", query, job.noted
+        self._folder = None if job.folder is None else job.folder / self._place
         self._held: dict[int, Results] = job.spooled.setdefault(query, {})
         """Results in memory."""
         self._sizes = {batch: (rows.height, int(rows.estimated_size())) for batch, (rows, _) in self._held.items()}
         """Rows and bytes of each batch."""
-        if self._folder is not None and self._folder.exists():
+        if self._folder is not None and self._noted is not None and self._folder.exists():
+            named = self._noted.names(self._place)
             for path in sorted(self._folder.glob("[0-9]*"), key=lambda path: int(path.name)):
+                if path.name not in named and int(path.name) < self._noted.number:
+                    path.unlink()
+                    continue
                 rows = self._read(int(path.name))[0]
                 self._sizes[int(path.name)] = rows.height, path.stat().st_size
 
@@ -62,8 +71,15 @@ class Spool:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         data = values.encode((rows, [*punctuations]))
-        write_whole(self._folder / str(batch), data, durable=True)
+        write_whole(self._folder / str(batch), data, durable=True, private=True)
         self._sizes[batch] = rows.height, len(data)
+        self._name(synced=False)
+
+    def _name(self, *, synced: bool = True) -> None:
+        """Name the files that there are in `batches.log`."""
+        if self._noted is not None:
+            runs = [[*run] for _, run in groupby(enumerate(self.batches()), key=lambda each: each[1] - each[0])]
+            self._noted.name(self._place, self._query, tuple((run[0][1], run[-1][1]) for run in runs), synced=synced)
 
     def get(self, batch: int) -> Results:
         return self._held[batch] if self._folder is None else self._read(batch)
@@ -78,7 +94,9 @@ class Spool:
         del self._sizes[batch]
         if self._folder is None:
             del self._held[batch]
-        else:
+            return
+        with suppress(OptionError):  # a full disk: the file is removed at the next start
+            self._name()
             (self._folder / str(batch)).unlink(missing_ok=True)
 
     def clear(self) -> None:
@@ -86,4 +104,5 @@ class Spool:
         self._held.clear()
         self._sizes.clear()
         if self._folder is not None:
+            self._name()
             shutil.rmtree(self._folder, ignore_errors=True)

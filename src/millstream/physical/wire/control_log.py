@@ -1,9 +1,9 @@
 """The control log: a durable, append-only file of records, one writer (the driver).
 
 The file begins with a format number; a file of another format is refused. A record has a head (its position, its
-length, the checksums of its value and of the head) and an encoded value (`algebra.values`). It is written in one piece
-and synced before `append` returns. A reader returns whole records only; a torn record that a crash has left at the end
-of the file is cut off when the next one is written. Damage anywhere else is an error.
+length, the checksums of its value and of the head) and an encoded value (`algebra.values`). It is written in one piece,
+and synced before `append` returns unless the caller can do without. A reader returns whole records only; a torn record
+that a crash has left at the end of the file is cut off when the next one is written. Damage anywhere else is an error.
 
 Positions are those of a log from which no record was ever dropped. So a log can be compacted while it is read: a new
 file without the dropped records replaces the old one, and all other records keep their positions.
@@ -74,8 +74,9 @@ class ControlLog:
         """True if the log should be compacted."""
         return self.path.stat().st_size > self._compacted + self.growth
 
-    def append(self, record: Record) -> int:
-        """Write a record; return the position behind it. On a full disk nothing of it stays in the file."""
+    def append(self, record: Record, *, synced: bool = True) -> int:
+        """Write a record; return the position behind it. On a full disk nothing of it stays in the file. Without
+        `synced` it reaches the disk with the next record."""
         assert self._file is not None
         data = encode(record)
         position = self._end + _HEAD.size + len(data)
@@ -87,7 +88,8 @@ class ControlLog:
             left = memoryview(framed(position, data))
             while left:  # a disk that is nearly full takes a part
                 left = left[os.write(self._file, left) :]
-            os.fsync(self._file)
+            if synced:
+                os.fsync(self._file)
         except OSError as error:
             os.ftruncate(self._file, size)
             message = f"cannot write to the checkpoint '{self.path.parent}': {error.strerror}"

@@ -323,12 +323,16 @@ class Remember:
     jobs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
+Files = tuple[str | tuple[int, int], ...]
+
+
 @value("reached")
 @dataclass(frozen=True, slots=True)
 class Reached:
     """A batch of a job was begun. `offset`: its end; `log`, `driver`: the ends of the job's control log and of the
     driver's log; `copies`: of the write-ahead file of `state.db`; `outputs`: the state of the outputs after it, by mill
-    and query, where they are kept here."""
+    and query, where they are kept here; `files`: by folder, the query that files there are of, and their names (a pair:
+    all numbers from the first to the second)."""
 
     number: int
     offset: str
@@ -336,6 +340,7 @@ class Reached:
     driver: int
     copies: int = 0
     outputs: Mapping[str, Any] | None = None
+    files: Mapping[str, tuple[str, Files]] = field(default_factory=dict)
 
 
 Record = (

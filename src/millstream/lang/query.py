@@ -251,8 +251,11 @@ def _expensive(cursor: Cursor) -> tuple[str | ast.Query, ast.Work]:
         name = cursor.name("a column")
         options: dict[str, Any] = {}
         while cursor.accept_symbol(","):
-            option = cursor.token
-            key = cursor.choice(("BUDGET", "GUARD", "ASIDE", "SHED"), "budget, guard, aside or shed").lower()
+            option, names = cursor.token, ("BUDGET", "GUARD", "ASIDE", "SHED")
+            if option.upper not in names:  # not that this function had no names of arguments
+                hint = cursor.suggestion(names)
+                cursor.error("M1001", f"expected budget, guard, aside or shed, found {option}", hint=hint)
+            key = cursor.advance().text.lower()
             if key in options:
                 cursor.error("M1007", f"{key} appears twice", token=option)
             cursor.expect_symbol("=>")

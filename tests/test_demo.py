@@ -247,8 +247,9 @@ def test_a_product_is_in_the_case_before_it() -> None:
 def test_every_named_page_exists() -> None:
     for demo in (auction, traffic, containment, speedmap, early):
         text = Path(str(demo.__file__)).read_text()
-        named = re.findall(r"(?:docs/)?[\w/-]+\.md", text)
-        assert named and all((ROOT / page).exists() for page in named)
+        (pages,) = re.findall(r"Next, by millstream docs PAGE: (.*)\"", text)
+        named = re.findall(r"([\w/-]+) for ", pages)
+        assert named and all((ROOT / "docs" / f"{page}.md").exists() for page in named)
 
 
 def test_an_unknown_demo_is_a_usage_error() -> None:

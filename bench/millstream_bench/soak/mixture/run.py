@@ -38,6 +38,8 @@ from millstream_bench.soak.mixture.supervised import Supervised
 
 Report = Callable[[str], None]
 DISTURBANCES = ("kill", "stop", "add", "drop", "disk", "fail", "slow")
+MOST_EXTRA = 3
+"""Queries that run beside those of the start at a time."""
 GENTLE, PAUSE = ("add", "drop", "fail", "slow"), 12.0
 """Disturbances that a program survives, and seconds between them while memory is judged."""
 
@@ -59,6 +61,7 @@ class Extra:
 
     kind: str
     whole: bool
+    running: bool = True
 
 
 @dataclass(slots=True)
@@ -187,7 +190,9 @@ class Mixture:
         program.start()
         return f"stopped by SIGTERM in {taken:.1f} s"
 
-    def _add(self, program: Supervised, _: SmallDisk) -> str:
+    def _add(self, program: Supervised, disk: SmallDisk) -> str:
+        if sum(extra.running for extra in self._extra.values()) >= MOST_EXTRA:  # what runs would take ever more memory
+            return self._drop(program, disk)
         kind = self._random.choice([*EXTRA])
         start = self._random.choice(("now", "beginning")) if kind in MEMORYLESS else "beginning"
         name = f"{kind}_{len(self._extra)}"
@@ -196,11 +201,11 @@ class Mixture:
         return f"query {name} added, start = {start}"
 
     def _drop(self, program: Supervised, disk: SmallDisk) -> str:
-        running = [name for name, extra in self._extra.items() if extra.whole]
+        running = [name for name, extra in self._extra.items() if extra.running]
         if not running:
             return self._add(program, disk)
         name = self._random.choice(running)
-        self._extra[name].whole = False
+        self._extra[name].whole = self._extra[name].running = False
         program.command(f"DROP QUERY IF EXISTS {name}")
         return f"query {name} dropped"
 

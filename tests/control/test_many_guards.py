@@ -134,6 +134,18 @@ def test_much_feedback_is_few_patterns_and_ends_value_by_value() -> None:
     assert test.values == 31
 
 
+@pytest.mark.parametrize(
+    "both", [("~[d < 4]", "~[d >= 4]"), ("~[d <= 4]", "~[d > 2]"), ("~[d >= 4, k = 1]", "~[d < 4, k = 1]")]
+)
+def test_ranges_that_leave_no_number_leave_null_and_nan(both: tuple[str, str]) -> None:
+    mill = mill_with("SELECT k, d FROM s")
+    for text in both:
+        mill.feedback("q", text)
+    mill.insert("s", [(1, 1, d, "", 1) for d in (3.0, 4.0, None, float("nan"))])
+    mill.batch()
+    assert [str(d) for _, d in mill.take_rows("q").rows()] == ["None", "nan"]
+
+
 def test_a_sink_keeps_few_punctuations_as_they_came() -> None:
     mill = mill_with("SELECT k, v FROM s", "k #")
     for value in range(200):

@@ -40,4 +40,4 @@ def keeping_up(plans: Iterable[Plan]) -> str:
     found = [clock for plan in plans for clock in clocks(plan)]
     own = [clock for clock in found if clock.schema.kind is TimeKind.EXTERNAL]
     names = dict.fromkeys(name for clock in own for name in base_streams(clock))
-    return f", while {' and '.join(names)} keeps up with the clock" if 0 < len(own) < len(found) else ""
+    return f", while {' and '.join(names)} keeps up with the clock" if names and len(own) < len(found) else ""

@@ -127,7 +127,7 @@ class Restriction:
     def union(self, other: Restriction) -> Restriction | None:
         """The restriction that matches exactly what one of both matches; None if there is none.
 
-        >>> between(1, 5, hi_closed=False).union(between(5, 9)), equal(1).union(equal(3)), below(3).union(above(3))
+        >>> between(1, 5, hi_closed=False).union(between(5, 9)), equal(1).union(equal(3)), below(3).union(above(2))
         (Restriction([1, 9]), Restriction({1, 3}), None)
         """
         if self.covers(other) or other.covers(self):
@@ -141,6 +141,8 @@ class Restriction:
             return None
         if first.hi == second.lo and not (first.hi_closed or second.lo_closed):
             return None
+        if first.lo is None and second.hi is None:
+            return None  # all values, but neither NULL nor NaN
         return between(first.lo, second.hi, first.lo_closed, second.hi_closed)
 
     def _starts_after(self, other: Restriction) -> bool:

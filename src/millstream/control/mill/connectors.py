@@ -28,6 +28,8 @@ class Connectors:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._opened: dict[str, PagedSource] = {}
+        self._read: set[str] = set()
+        """The streams that queries have opened."""
         self.frames: dict[str, DataFrame] = {}
         """DataFrames by the name of their stream."""
 
@@ -52,10 +54,11 @@ class Connectors:
         job it would stop all queries."""
         adopted = adopted_streams(streams)
         for name in sorted(streams.keys() - adopted):
-            known = name in self._opened
+            known = name in self._read
             if (nothing := getattr(self._paged(name), "absent", "")) and self.ends(name) and not known:
                 hint = "without once = true the stream waits for files"
                 LOG.warning("%s", InputError("M5067", f"stream '{name}' ends at once: {nothing}", hint=hint))
+            self._read.add(name)
         for name in adopted - self.frames.keys():
             hint = advice(f"mill.stream({name!r}, df)", "a program provides it, not the command line")
             raise BindError("M2102", f"the DataFrame of stream '{name}' is missing", hint=hint)
@@ -112,6 +115,7 @@ class Connectors:
 
     def forget(self, name: str) -> None:
         self._opened.pop(name, None)
+        self._read.discard(name)
         self.frames.pop(name, None)
 
     def can_promise(self, name: str) -> bool:

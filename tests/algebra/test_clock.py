@@ -87,7 +87,7 @@ def test_streams_go_on_and_it_is_told_once(
     with ms.connect(local=True, checkpoint=tmp_path) as mill:
         assert batch(mill) == batch(mill) == [1]
     first, second = (text for text in caplog.messages if text.startswith("M5050"))
-    assert "gone back by 60 minutes" in first and "gone back by 120 minutes" in second
+    assert "gone back by 1 hour\n" in first and "gone back by 2 hours\n" in second
 
 
 def test_a_job_on_spark_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

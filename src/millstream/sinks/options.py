@@ -14,10 +14,13 @@ from millstream.sinks.modes import MODES
 class SinkOptions(TextOptions):
     """Options of every sink."""
 
-    passed: ClassVar[frozenset[str]] = frozenset({"run", "anew"})
+    passed: ClassVar[frozenset[str]] = frozenset({"run", "anew", "begun"})
 
     run: str = Field(default="", description="the job's run, passed by the job; unchanged when the job resumes")
     anew: bool = Field(default=False, description="whether the query is new, passed by the job; false when it resumes")
+    begun: int | None = Field(
+        default=None, description="the last batch whose results a resumed query's sink may have, passed by the job"
+    )
 
 
 class DeliveryOptions(TextOptions):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -338,3 +339,33 @@ def test_no_other_query_goes_on_if_all_fail_together() -> None:
         feed(mill, 2)
     assert {*mill.failures.of()} == {"one", "two"}
     assert all("Other queries" not in failure.error.hint for failure in mill.failures.of().values())
+
+
+def test_an_older_copy_of_the_checkpoint_beside_newer_results(tmp_path: Path) -> None:
+    kept, copy, out = tmp_path / "kept", tmp_path / "copy", tmp_path / "out"
+    (tmp_path / "in").mkdir()
+    files = f"WITH (connector = 'csv', path = '{tmp_path}/in')"
+    text = f"{STREAM} {files}; CREATE QUERY q AS SELECT k FROM s INTO parquet WITH (path = '{out}')"
+
+    def more(number: int) -> None:
+        (tmp_path / "in" / f"{number}.csv").write_text(f"k,ts\n{number},{number}\n")
+        with ms.connect(local=True, checkpoint=kept) as mill:
+            if not number:
+                mill.sql(text)
+            mill._work()
+
+    for number in range(4):
+        more(number)
+        if number == 1:
+            shutil.copytree(kept, copy)
+    shutil.rmtree(kept)
+    shutil.copytree(copy, kept)
+    before = {path: path.read_bytes() for path in [*kept.rglob("control.log"), *out.iterdir()]}
+    for _ in range(2):
+        with pytest.raises(OptionError, match="M6078: .* 2 files of query 'q' of batches"):
+            ms.connect(local=True, checkpoint=kept)
+        assert [path for path in before if path.read_bytes() != before[path]] == []
+    for path in sorted(out.glob("part-*"))[-2:]:
+        path.unlink()
+    more(4)
+    assert sorted(pl.read_parquet(out / "*.parquet")["k"]) == [0, 1, 2, 3, 4]

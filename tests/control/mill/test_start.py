@@ -191,6 +191,8 @@ def test_a_query_is_told_what_it_misses(tmp_path: Path, shards: int, caplog: pyt
         first.stop()
         second = mill.sql("SELECT ts FROM s").start(name="second")
         both = mill.sql("SELECT k FROM fed UNION ALL SELECT ts FROM s").start(name="both")
+        said = next(text for text in caplog.messages if "'both'" in text)
+        assert said.startswith("M5051") and "hint" not in said  # 'fed' cannot be read again
         mill.insert("fed", [(2,), (3,)])
         assert mill.await_end(5) and second.take().height == 0 and sorted(both.take().rows()) == [(2,), (3,)]
         text = (

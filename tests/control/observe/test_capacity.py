@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import millstream as ms
 from millstream.algebra.types import MICROS
 from millstream.control.mill import LocalMill
 from millstream.control.observe.capacity import CapacityWatch
@@ -47,6 +50,24 @@ def test_state_that_passes_its_bound_is_reported_once(caplog: pytest.LogCaptureF
     run(mill, watch, range(30), lag=None)
     (warning,) = warned(caplog)
     assert warning.startswith("M5066: the state of query 'q' passes its bound")
+
+
+def test_state_from_before_a_restart_is_within_the_bound(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for looks in (1, 3):
+        with ms.connect(local=True, checkpoint=tmp_path) as mill:
+            if looks == 1:
+                mill.sql("CREATE STREAM s (k BIGINT) ORDER BY current_time")
+                mill.sql("CREATE QUERY w AS SELECT window_end, COUNT(*) AS n FROM s [RANGE 200 MILLISECONDS]")
+            watch = CapacityWatch(mill.mill)
+            for _ in range(looks):
+                watch.look()
+                mill.insert("s", [(1,)])
+    assert not warned(caplog)
+    mill = LocalMill()
+    mill.execute(f"{STREAM}; CREATE QUERY q AS {GROUPS}")
+    mill.capacities.recovered.add("q")
+    run(mill, CapacityWatch(mill), range(30), lag=None)
+    assert len(warned(caplog)) == 1  # state that grows afterwards is still reported
 
 
 def test_no_bound_without_a_period() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from millstream.algebra.schema import TS, Schema
 from millstream.errors import OptionError
 from millstream.sinks import Sink, make_sink
+from millstream.sinks.files.folder import part_name
 from tests.paths import ROOT
 from tests.sinks.sample import BEFORE_NOON, COUNTS, HOT, hot
 
@@ -135,11 +137,21 @@ def test_two_queries_of_a_run_need_two_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("overwrite", ["false", "true"])
-def test_files_that_no_query_wrote_are_never_touched(tmp_path: Path, overwrite: str) -> None:
-    hot(1).write_parquet(tmp_path / "part-0000000000.parquet")
-    with pytest.raises(OptionError, match=r"M6041.*holds files that no query wrote"):
+@pytest.mark.parametrize(
+    ("name", "says", "advice"),
+    [
+        ("part-0.parquet", "holds files that no query wrote", "choose another path"),
+        ("part-0000000000.parquet", "holds results, but _millstream.json is gone", "restore it"),
+        ("_millstream.parts", "holds results, but _millstream.json is gone", "restore it"),
+    ],
+)
+def test_files_without_an_owner_are_never_touched(
+    tmp_path: Path, overwrite: str, name: str, says: str, advice: str
+) -> None:
+    hot(1).write_parquet(tmp_path / name)
+    with pytest.raises(OptionError, match=f"M6041.*{says}") as caught:
         opened(tmp_path, overwrite=overwrite)
-    assert names(tmp_path) == ["part-0000000000.parquet"]
+    assert names(tmp_path) == [name] and caught.value.hint.startswith(advice)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"query": 1}', '{"query": "hot", "run": "r1", "columns": [1]}', "\xff"])
@@ -193,9 +205,7 @@ def test_a_folder_of_others_is_left_alone_while_a_query_runs(tmp_path: Path) -> 
     assert names(folder) == ["mine.txt"]
 
 
-@pytest.mark.parametrize(
-    ("damage", "says"), [("gone", "no query wrote"), ("broken", "damaged"), ("taken", "another run")]
-)
+@pytest.mark.parametrize(("damage", "says"), [("gone", "is gone"), ("broken", "damaged"), ("taken", "another run")])
 def test_a_folder_is_looked_at_before_each_write(tmp_path: Path, damage: str, says: str) -> None:
     sink, marker = opened(tmp_path), tmp_path / "_millstream.json"
     sink.write(0, hot(1), [])
@@ -232,15 +242,40 @@ def test_files_that_are_gone_are_told_once_on_resume(tmp_path: Path, caplog: pyt
     assert (tmp_path / "_millstream.parts").read_text() == "5\n"
 
 
-def test_the_systems_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_systems_reason_is_told_wherever_the_space_ends(tmp_path: Path) -> None:
+    sink, rows = opened(tmp_path), hot(*range(1000))
+    sink.write(0, rows, [])
+    whole, (soft, hard) = (tmp_path / part_name(0)).stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
+    for most in (0, 3, 4, *range(5, whole, 97), *range(whole - 40, whole)):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+        try:
+            with pytest.raises(OptionError, match=r"M6042: cannot write '.*': File too large$"):
+                sink.write(1, rows, [])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("begun", "of"), [("1", "2 files of query 'hot' of batches 3 to 4"), ("3", "1 file of .* batch 4")]
+)
+def test_results_after_the_checkpoint_are_refused(
+    tmp_path: Path, begun: str, of: str, caplog: pytest.LogCaptureFixture
+) -> None:
     sink = opened(tmp_path)
-
-    def full(*_: object, **__: object) -> None:
-        raise pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)")
-
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
-    with pytest.raises(OptionError, match=r"M6042: cannot write '.*': No space left on device$"):
-        sink.write(0, hot(1), [])
+    for batch in (0, 1, 3, 4):
+        sink.write(batch, hot(batch), [])
+    opened(tmp_path, begun="4")  # the last batch may run again
+    before = names(tmp_path)
+    for overwrite in ("false", "true"):
+        with pytest.raises(OptionError, match=rf"M6078: '.*' is ahead of the checkpoint: it has {of}") as caught:
+            opened(tmp_path, begun=begun, overwrite=overwrite)
+    assert caught.value.lasting and names(tmp_path) == before
+    for batch in (3, 4):
+        (tmp_path / part_name(batch)).unlink()
+    caplog.clear()
+    opened(tmp_path, begun=begun)
+    (said,) = caplog.messages
+    assert "M6076" in said and f"results after batch {begun} are written again" in said
 
 
 def test_a_new_query_does_not_take_over_results(tmp_path: Path) -> None:

@@ -74,6 +74,13 @@ class Connectors:
                 hint = "start = 'now' sees the rows from now on, start = 'shared' what an equal running query holds"
                 raise BindError("M2104", message, hint=hint)
 
+    def rereadable(self, streams: Iterable[str]) -> bool:
+        """Return whether all these streams can be read from the beginning."""
+        with suppress(BindError):
+            self.check_rereadable(streams)
+            return True
+        return False
+
     def _paged(self, name: str) -> PagedSource:
         if name not in self._opened:
             stream = self._catalog.stream(name)

@@ -147,7 +147,8 @@ def warn_missed(mill: Mill, name: str, plan: Plan, start: ast.Start) -> None:
             message = f"query '{name}' begins after {amount(count, 'row')} of stream '{stream}', which it does not see"
             hint = "WITH (start = 'beginning'), in Python start='beginning', reads them again"
             over = "The stream has ended." if not again else ""
-            LOG.warning("%s", InputError("M5051", message, detail=over, hint=hint if again else ""))
+            rereadable = again and mill.connectors.rereadable(base_stream(scan.stream) for scan in scans(plan))
+            LOG.warning("%s", InputError("M5051", message, detail=over, hint=hint if rereadable else ""))
 
 
 def _could_end(mill: Mill, stream: str) -> bool:

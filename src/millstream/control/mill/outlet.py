@@ -24,6 +24,7 @@ from millstream.control.mill.outputs import QueryOutput
 from millstream.control.mill.spool import Results, Spool
 from millstream.errors import MillstreamError, OptionError, reason_of
 from millstream.sinks import Sink
+from millstream.sinks.files.folder import AHEAD
 from millstream.sinks.options import DeliveryOptions
 
 LOG = logging.getLogger("millstream")
@@ -86,10 +87,12 @@ class Outlet:
         self._opened = True
 
     def open_later(self) -> None:
-        """Open the sink, now or when it works again."""
+        """Open the sink, now or when it works again; raise OptionError if it is ahead of the checkpoint."""
         try:
             self.open()
         except MillstreamError as error:
+            if error.code == AHEAD:
+                raise
             self._note(error)
 
     def failure(self, error: BaseException, what: str = "failed") -> MillstreamError:

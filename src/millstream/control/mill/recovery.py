@@ -69,6 +69,7 @@ def recover(mill: Mill) -> None:
     for number, text in ran.items():  # the driver may have ended before it noted the last one
         mill.journal.ran(text, number)
     _reconcile(mill)
+    mill.capacities.recovered |= mill.queries.keys()
     if not mill.time.wall and mill.placements.groups:
         mill.request_reports()  # to learn which operators wait for time
 

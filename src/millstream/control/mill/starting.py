@@ -54,12 +54,12 @@ def start_query(
         mill.queries[name] = query
         mill.deliveries.open_sink(query, resumed=mill.journal.recovering, note=lambda: note_query(mill, query, select))
 
+    if name in mill.placements.of:  # it was recovered
+        register()
+        return
     try:
-        if name in mill.placements.of:  # it was recovered
-            register()
-        else:
-            warn_missed(mill, name, plan, start)
-            place(mill, name, plan, start, punctuated=reads_punctuation(sink), placed=register)
+        warn_missed(mill, name, plan, start)
+        place(mill, name, plan, start, punctuated=reads_punctuation(sink), placed=register)
     except MillstreamError:
         _undo(mill, name)
         raise

@@ -69,6 +69,10 @@ class Capacities:
         self._rates: dict[str, PeakRate] = {}
         self._results: dict[tuple[str, str], PeakRate] = {}
         """Of queries and kinds of operators."""
+        self.recovered: set[str] = set()
+        """Queries that were recovered, and whose state has not been seen yet."""
+        self._before: dict[str, int] = {}
+        """State rows of recovered queries, which came at rates that are not known."""
         self._known: dict[str, tuple[Plan, Declarations, Capacity | None]] = {}
 
     def rates(self) -> dict[str, float]:
@@ -108,6 +112,12 @@ class Capacities:
         if rows is None or not rates:
             return Bounds(delay=found.delay)
         most = round(rows + sum(rates.values()) * batch_seconds) if rows else 0
+        if state_rows and name in self.recovered:
+            self.recovered.discard(name)
+            self._before[name] = state_rows
+        if state_rows <= most:
+            self._before.pop(name, None)
+        most += self._before.get(name, 0)
         return Bounds(most, round(most * state_bytes / state_rows) if state_rows else None, found.delay)
 
 

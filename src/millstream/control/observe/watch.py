@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.algebra.types import MICROS
+from millstream.amounts import time_text
 from millstream.control.observe.capacity import CapacityWatch
-from millstream.control.observe.loss_reports import interval_text
 from millstream.control.observe.losses import LOG, LossWatch
 from millstream.control.observe.promises import PromiseWatch
 from millstream.errors import InputError
@@ -24,7 +24,7 @@ class ClockWatch:
     def check(self) -> None:
         ahead = self._clock.ahead
         if ahead > self._told + MICROS:
-            message = f"the machine's clock has gone back by {interval_text(ahead)}"
+            message = f"the machine's clock has gone back by {time_text(ahead // MICROS)}"
             detail = "Streams that it stamps go on from the time that they had reached, as time passes."
             hint = "if the earlier time was wrong, a new checkpoint begins at the right one"
             LOG.warning("%s", InputError("M5050", message, detail=detail, hint=hint))

@@ -56,7 +56,7 @@ class Capacity:
 
     def rows(self, rates: Mapping[str, float]) -> float | None:
         """Return the most entries that all operators hold, given tuples per second of each stream, and of the results
-        of joins; None: unknown."""
+        of joins; None: unknown. Rates are means of a second at least, so all of its rows may come at once."""
         total = 0.0
         for each in self.residences:
             if each.rows is not None:
@@ -68,7 +68,7 @@ class Capacity:
             if each.seconds is None or any(measured(name) and name not in rates for name in grown):
                 return None
             rate = sum(rates.get(name, 0.0) * factor for name, factor in grown.items())
-            total += rate * each.seconds * each.copies
+            total += rate * (max(1.0, each.seconds) if each.seconds else 0.0) * each.copies
         return total
 
 

@@ -4,6 +4,7 @@
 |---|---|
 | nothing, or hidden files only | the query takes it |
 | results of the same query, columns and run | the run continues |
+| results of later batches than the checkpoint, an older copy, has begun | refused: they would be there twice |
 | the same, but the query is new: it replaces one that was dropped | refused, or replaced with `overwrite` |
 | results of another run, or with other columns | refused, or replaced with `overwrite` |
 | results of another query of the same run | refused: that query is writing them |
@@ -14,29 +15,30 @@
 
 from __future__ import annotations
 
-import os
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import polars as pl
 from pydantic import BaseModel
 
+from millstream.amounts import amount
 from millstream.atomic_file import TEMPORARY, force_to_disk, write_whole
 from millstream.errors import OptionError, reason_of
 
 MARKER, PARTS = "_millstream.json", "_millstream.parts"
-_PART = re.compile(r"part-\d{10,}\.parquet")
+_PART = re.compile(r"part-(\d{10,})\.parquet")
+AHEAD = "M6078"
 
 
 class RefusedFolder(OptionError):
-    """A folder with other results, or damaged ones."""
+    """A folder with other results, or damaged ones, or later ones than the checkpoint."""
 
     lasting = True
 
-    def __init__(self, message: str, *, detail: str = "", hint: str) -> None:
-        super().__init__("M6041", message, detail=detail, hint=hint)
+    def __init__(self, message: str, *, detail: str = "", hint: str, code: str = "M6041") -> None:
+        super().__init__(code, message, detail=detail, hint=hint)
 
 
 class Owner(BaseModel, frozen=True):
@@ -57,19 +59,7 @@ def clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OptionError("M6042", f"cannot write '{path}': {error.strerror or system_reason(error)}") from error
-    except pl.exceptions.PolarsError as error:
-        raise OptionError("M6042", f"cannot write '{path}': {system_reason(error)}") from error
-
-
-def system_reason(error: Exception) -> str:
-    """The reason that the system gave, in an error of Polars.
-
-    >>> system_reason(OSError("parquet: underlying IO error: No space left on device (os error 28)"))
-    'No space left on device'
-    """
-    number = re.search(r"\(os error (\d+)\)", str(error))
-    return os.strerror(int(number[1])) if number else reason_of(error)
+        raise OptionError("M6042", f"cannot write '{path}': {error.strerror or reason_of(error)}") from error
 
 
 def part_name(batch: int) -> str:
@@ -95,6 +85,22 @@ def claim(folder: Path, owner: Owner, *, overwrite: bool, anew: bool = False) ->
             # Last, so that a crash before this line leaves the old owner and the next start replaces again.
             write_whole(folder / MARKER, f"{owner.model_dump_json(indent=2)}\n".encode(), durable=True)
         return same
+
+
+def check_not_ahead(folder: Path, query: str, begun: int) -> None:
+    """Raise OptionError if there are files of batches after the last one that the checkpoint has begun: it is an older
+    copy, and its next batches are others."""
+    ahead = sorted(int(found[1]) for path in folder.iterdir() if (found := _PART.fullmatch(path.name)))
+    ahead = ahead[bisect_right(ahead, begun) :]
+    if ahead:
+        what = amount(len(ahead), "file")
+        batches = f"batch {ahead[0]}" if len(ahead) == 1 else f"batches {ahead[0]} to {ahead[-1]}"
+        message = f"'{folder}' is ahead of the checkpoint: it has {what} of query '{query}' of {batches}"
+        last = f"The last batch of the checkpoint is {begun}" if begun >= 0 else "The checkpoint has no batch"
+        detail = f"{last}; it is an older copy. Its next batches may have other rows, so rows would be there twice."
+        move = "move this file" if len(ahead) == 1 else "move these files"
+        hint = f"{move} away, the rows are written again; or restore a newer copy of the checkpoint"
+        raise RefusedFolder(message, detail=detail, hint=hint, code=AHEAD)
 
 
 def missing_parts(folder: Path) -> list[int]:
@@ -131,9 +137,13 @@ def holder_of(folder: Path) -> Owner | None:
         return Owner.model_validate_json((folder / MARKER).read_bytes())
     except FileNotFoundError:
         other = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+        if parts := [name for name in other if name == PARTS or _PART.fullmatch(name)]:
+            detail = f"It contains '{parts[0]}'. {MARKER} says whose results they are."
+            hint = "restore it from a copy of the folder; if there is none, choose another path"
+            raise RefusedFolder(f"'{folder}' holds results, but {MARKER} is gone", detail=detail, hint=hint) from None
         if other:
             detail = f"It contains '{other[0]}', but no {MARKER}."
-            hint = f"choose another path, or empty the folder; if {MARKER} was lost, restore it"
+            hint = "choose another path, or empty the folder"
             message = f"'{folder}' holds files that no query wrote"
             raise RefusedFolder(message, detail=detail, hint=hint) from None
         return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import ClassVar
 from uuid import uuid4
@@ -23,7 +24,17 @@ from millstream.algebra.schema import Schema
 from millstream.amounts import amount
 from millstream.atomic_file import drafted
 from millstream.errors import OptionError
-from millstream.sinks.files.folder import PARTS, Owner, check, claim, clear_errors, holder_of, missing_parts, part_name
+from millstream.sinks.files.folder import (
+    PARTS,
+    Owner,
+    check,
+    check_not_ahead,
+    claim,
+    clear_errors,
+    holder_of,
+    missing_parts,
+    part_name,
+)
 from millstream.sinks.modes import ALL, FINAL
 from millstream.sinks.options import SinkOptions
 
@@ -51,6 +62,7 @@ class ParquetSink:
         # Without a run id, every start is a run of its own.
         self._run = options.run or uuid4().hex
         self._anew, self._resumes = options.anew, bool(options.run) and not options.anew
+        self._begun = options.begun
         self._columns: tuple[str, ...] = ()
         self._owner = Owner(query="", run=self._run, columns=())
 
@@ -60,6 +72,9 @@ class ParquetSink:
         kept = claim(self.folder, self._owner, overwrite=self._overwrite, anew=self._anew)
         self._columns = schema.names
         if kept:
+            if self._begun is not None:
+                with clear_errors(self.folder):
+                    check_not_ahead(self.folder, query, self._begun)
             self._warn_missing()
         elif self._resumes:
             self._warn_removed()
@@ -73,8 +88,10 @@ class ParquetSink:
             part = self.folder / part_name(batch)
             with clear_errors(part):
                 self._keep_folder()
+            made = BytesIO()  # Polars would not keep the system's reason if the disk is full
+            rows.select(self._columns).write_parquet(made, compression="zstd")
             with clear_errors(part), drafted(part, durable=True) as draft:
-                rows.select(self._columns).write_parquet(draft, compression="zstd")
+                draft.write_bytes(made.getbuffer())
             with clear_errors(part), (self.folder / PARTS).open("a", encoding="ascii") as parts:
                 parts.write(f"{batch}\n")
 
@@ -92,6 +109,8 @@ class ParquetSink:
             shown = ", ".join(part_name(batch) for batch in missing[:3]) + (", …" if len(missing) > 3 else "")
             message = f"{files} of query '{self._owner.query}' {'is' if len(missing) == 1 else 'are'} gone"
             hint = "if they were compacted or moved, all is well; no batch is written a second time"
+            if self._begun is not None and missing[-1] > self._begun:
+                hint = f"results after batch {self._begun} are written again: do not use the earlier ones beside them"
             LOG.warning("%s", OptionError("M6076", f"{message} from '{self.folder}'", detail=f"{shown}.", hint=hint))
 
     def _warn_removed(self) -> None:

@@ -51,6 +51,13 @@ PLACES = [
     ("M2003", "SELECT k FROM s WHERE CAST(k AS ^FOO) = 1"),
     ("M2003", "SELECT SUM(CAST(k AS ^FOO)) FROM s [RANGE 10]"),
     ("M2003", "CREATE STREAM a (k ^FOO)"),
+    ("M5001", "CREATE STREAM a (k INT) WITH (connector = ^'csv')"),
+    ("M5001", "SELECT k FROM s;\nCREATE TABLE a (k INT)\n WITH (connector = ^'csv')"),
+    ("M5040", "CREATE TABLE a (k INT) WITH (connector = 'csv', path = ^'/none/such')"),
+    ("M2001", "CREATE STREAM bid (price BIGINT,\n ^kk INT) WITH (connector = 'nexmark')"),
+    ("M2006", "CREATE STREAM bid (^price DATE) WITH (connector = 'nexmark')"),
+    ("M2002", "CREATE STREAM ^other (price INT) WITH (connector = 'nexmark')"),
+    ("M2002", "CREATE STREAM bid (price INT) WITH (connector = 'nexmark', stream = ^'other')"),
     ("M2009", "SELECT QUANTILE(v, ^95) FROM s [RANGE 10]"),
 ]
 

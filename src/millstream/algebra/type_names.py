@@ -25,6 +25,8 @@ FOREIGN = {
     **dict.fromkeys(("FLOAT64", "MONEY"), "DOUBLE"),
 }
 """Types of other systems, and what to write instead."""
+ONE_OF = f"one of {', '.join(type_.value for type_ in SYNONYMS)}"
+"""A hint with one name of each type."""
 _TYPES = {name: type_ for type_, names in SYNONYMS.items() for name in names}
 
 
@@ -41,4 +43,4 @@ def type_named(name: str) -> Type:
 def _resembling(name: str) -> str:
     """A hint with the type of the most similar name, or else one name of each type."""
     hint = did_you_mean(name, (known.lower() for known in _TYPES))
-    return f"one of {', '.join(type_.value for type_ in SYNONYMS)}" if hint.startswith("known") else hint
+    return ONE_OF if hint.startswith("known") else hint

@@ -33,7 +33,8 @@ def duration(cursor: Cursor, what: str) -> ast.Duration:
         return interval(cursor)
     sign = "-" if cursor.accept_symbol("-") else ""
     if cursor.token.kind is not Kind.NUMBER:
-        cursor.fail(f"{what} (a number, with a unit such as SECONDS, or an INTERVAL)")
+        hint = "5 MINUTES, or INTERVAL '5' MINUTE"
+        cursor.fail(f"{what} (a number, with a unit such as SECONDS, or an INTERVAL)", hint=hint)
     amount = _amount(cursor, sign + cursor.advance().text, token)
     word = cursor.token.upper.lower()
     if word in UNITS or word in _VARIABLE:

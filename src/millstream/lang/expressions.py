@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from millstream.algebra.type_names import ONE_OF
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
 from millstream.lang.cursor import RESERVED, Cursor
@@ -254,6 +255,8 @@ def _cast(cursor: Cursor) -> ast.Expr:
     operand = expression(cursor)
     cursor.expect("AS")
     target = type_name(cursor)
+    if cursor.token.kind is Kind.WORD:
+        cursor.fail("')'", hint=f"a type is {ONE_OF}")
     cursor.expect_symbol(")")
     return ast.Cast(operand, target, **token.place)
 

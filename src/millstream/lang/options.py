@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from millstream.errors import MillstreamError
+from millstream.errors import BindError, InputError, MillstreamError
 from millstream.lang import ast
 from millstream.lang.cursor import RESERVED, Cursor
 from millstream.lang.tokens import Kind, Place, Token, tokenize
@@ -49,7 +49,8 @@ def _unquoted(cursor: Cursor, value: Token) -> str:
 
 def option_place(statement: ast.Statement, error: MillstreamError) -> Place | None:
     """The position of the option that an error is about: of its name if there is no such option, otherwise of its
-    value; None if the statement does not name it, or if the error is about a part of the statement."""
+    value; of the name in CREATE STREAM that a BindError is about, and of the path of what cannot be read. None if the
+    statement does not name it, or if the error has a position within the statement."""
     if error.line is not None and (error.line, error.column) != (statement.line, statement.column):
         return None
     tokens, inside, names = tokenize(statement.text), 0, dict[str, tuple[Token, Token]]()
@@ -65,6 +66,11 @@ def option_place(statement: ast.Statement, error: MillstreamError) -> Place | No
     quoted = re.findall(r"'([^']*)'", error.message)
     words = quoted[-1:] if error.code == "M6001" else re.findall(r"[\w]+", error.message.partition(": ")[0])
     found = next((names[word] for word in sorted(words, key="sink".__eq__) if word in names), None)
+    if isinstance(error, BindError):
+        wanted = quoted[-1 if error.code == "M2001" else 0] if quoted else None
+        found = next(((token, token) for token in tokens[2:] if token.text.lower() == wanted), None)
+    elif isinstance(error, InputError) and error.code not in ("M5001", "M5002"):
+        found = names.get("path")
     if found is None or statement.line is None or statement.column is None:
         return None
     token = found[error.code != "M6001"]

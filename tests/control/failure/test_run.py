@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+import millstream as ms
 from millstream.control.runner import run_file
 from millstream.errors import MillstreamError, OperatorError
 
@@ -135,3 +136,19 @@ def test_a_folder_without_its_marker_stops_its_query(tmp_path: Path, others: boo
     marker.write_text(held)
     run_file(text, Console(quiet=True), local=True, checkpoint=tmp_path / "kept", seconds=20)
     assert sorted(pl.read_parquet(tmp_path / "fine" / "*.parquet")["k"]) == [*range(30)]
+
+
+def test_an_insert_that_raises_the_error_of_a_sink_has_kept_its_rows(tmp_path: Path) -> None:
+    with ms.connect(local=True) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT)")
+        query = mill.sql("SELECT k FROM s").start("parquet", path=str(tmp_path))  # type: ignore[attr-defined]
+        mill.insert("s", [(0,)])
+        marker = tmp_path / "_millstream.json"
+        held = marker.read_text()
+        marker.unlink()
+        with pytest.raises(MillstreamError, match="M6041"):
+            mill.insert("s", [(1,)])
+        marker.write_text(held)
+        query.start()
+        mill.insert("s", [(2,)])
+    assert sorted(pl.read_parquet(tmp_path / "*.parquet")["k"]) == [0, 1, 2]

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
     from millstream.control.mill.running_query import RunningQuery
 
+CREATES = (ast.CreateStream, ast.CreateTable)
 LOG = logging.getLogger("millstream")
 
 
@@ -56,9 +57,10 @@ def run_statement(mill: Mill, statement: ast.Statement) -> str:
     with statement.placing():
         try:
             return _run(mill, statement)
-        except (OptionError, InputError) as error:
-            about_option = isinstance(error, OptionError) or error.code == "M5002"
-            if about_option and (place := option_place(statement, error)) is not None:
+        except (OptionError, InputError, BindError) as error:
+            named = isinstance(error, InputError) or error.code in ("M2001", "M2002", "M2006")
+            placed = isinstance(error, OptionError) or (named and isinstance(statement, CREATES))
+            if placed and (place := option_place(statement, error)) is not None:
                 error.line, error.column = place["line"], place["column"]
             raise
 

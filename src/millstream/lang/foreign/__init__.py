@@ -38,7 +38,7 @@ def find(tokens: Sequence[Token], at: int) -> Foreign | None:
     it. Of several, the one with the most keywords, or else the last."""
     start = next((place + 1 for place in range(at - 1, -1, -1) if tokens[place].is_symbol(";")), 0)
     found: list[tuple[int, int, Pattern]] = []
-    for begin in range(max(start, at - 4), at + 1):
+    for begin in range(max(start, at - 5), at + 1):
         for pattern in (pattern for name in _names(tokens[begin]) for pattern in _patterns().get(name, ())):
             near = at <= begin + len(pattern.words) and (begin == start or not pattern.anchored)
             if near and _matches(tokens, start, pattern.statement) and _matches(tokens, begin, pattern.words):

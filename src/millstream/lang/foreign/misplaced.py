@@ -4,6 +4,14 @@ from __future__ import annotations
 
 _SINK_OPTIONS = ("options of a sink stand in WITH (…)", "INTO parquet WITH (path = '…')")
 _KIND = ("a window begins with its kind", "[RANGE 10 MINUTES], or [ROWS 100]")
+_NAMED = {
+    "STREAM": "CREATE STREAM name (…), or CREATE STREAM name AS SELECT …",
+    "TABLE": "CREATE TABLE name (…)",
+    "QUERY": "CREATE QUERY name AS SELECT …",
+    "VIEW": "CREATE VIEW name AS SELECT …",
+}
+"""Statements whose name may have been left out."""
+_UNITS = ("WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 _DURATION = ("a duration stands without quotes", "[RANGE 10 SECONDS], or [RANGE INTERVAL '10' SECOND]")
 
 MISPLACED: dict[str, tuple[str, str]] = {
@@ -31,8 +39,17 @@ MISPLACED: dict[str, tuple[str, str]] = {
     "CREATE QUERY IF EXISTS": ("IF NOT EXISTS, not IF EXISTS", "CREATE QUERY IF NOT EXISTS name AS SELECT …"),
     "CREATE QUERY name SELECT": ("AS is missing before SELECT", "CREATE QUERY name AS SELECT …"),
     **{
-        f"CREATE {kind} AS SELECT": (f"the name of the {kind.lower()} is missing", f"CREATE {kind} name AS SELECT …")
-        for kind in ("STREAM", "QUERY", "VIEW")
+        f"CREATE {kind}{unless} {after}": (f"the name of the {kind.lower()} is missing", hint)
+        for kind, hint in _NAMED.items()
+        for unless in ("", " IF NOT EXISTS")
+        for after in ("AS SELECT", "AS", "SELECT", "WITH", "(")
+    },
+    **{
+        f"{before} {value} {unit}{plural}": ("a duration in an expression is an INTERVAL", f"INTERVAL '5' {unit}")
+        for before in ("+", "-", "<", ">", "<=", ">=", "<>", "^ SELECT … =", "BETWEEN")
+        for value in ("number", "string")
+        for unit in _UNITS
+        for plural in ("", "S")
     },
     "^ CREATE STREAM … ) AS SELECT": (
         "a derived stream has the columns of its query",

@@ -137,6 +137,9 @@ def _exp(value: pl.Expr) -> pl.Expr:
 
 def _power(arguments: Arguments) -> tuple[pl.Expr, Type]:
     base, exponent = map(_float, arguments)
+    # Polars takes the square root if the exponent is one value, 0.5: of -0.0 and -inf it differs from the power.
+    size = base.abs()
+    base = pl.when((exponent == 0.5) & ((size == 0) | (size == math.inf))).then(size).otherwise(base)
     return _finite(base.pow(exponent), base, exponent), Type.DOUBLE
 
 

@@ -18,9 +18,9 @@ _LIMIT = float(1 << 63)
 _SIGN = "(({1} > 0) - ({1} < 0))"
 _SHORT = {
     "LN": ("log({1})", "{0} > 0 or {1} != {1}"),
-    "CEIL": ("float(ceil({1}))", "isfinite({0})", "{1}"),
-    "FLOOR": ("float(floor({1}))", "isfinite({0})", "{1}"),
-    "SIGN": (f"float({_SIGN})", "{0} == {1}", "{1}"),
+    "CEIL": ("copysign(ceil({1}), {1})", "isfinite({0})", "{1}"),
+    "FLOOR": ("copysign(floor({1}), {1})", "isfinite({0})", "{1}"),
+    "SIGN": (f"copysign({_SIGN}, {{1}})", "{0} == {1}", "{1}"),
 }
 """Functions of a DOUBLE: the value, if a test holds, and otherwise; {0} evaluates the argument, {1} repeats it."""
 

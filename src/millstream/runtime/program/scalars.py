@@ -163,7 +163,7 @@ def like(pattern: str) -> Callable[[str], bool]:
 
 
 def _sign(value: Any) -> Any:
-    if value != value:
+    if not value or value != value:
         return value
     made = (value > 0) - (value < 0)
     return float(made) if isinstance(value, float) else made
@@ -171,7 +171,7 @@ def _sign(value: Any) -> Any:
 
 def _rounded(down: Callable[[float], int]) -> Callable[[Any], Any]:
     def rounded(value: Any) -> Any:
-        return float(down(value)) if isinstance(value, float) and math.isfinite(value) else value
+        return math.copysign(down(value), value) if isinstance(value, float) and math.isfinite(value) else value
 
     return rounded
 

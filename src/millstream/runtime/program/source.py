@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import ceil, floor, isfinite, log
+from math import ceil, copysign, floor, isfinite, log
 from typing import Any
 
 from millstream.algebra.expression import Expression, Literal
@@ -113,7 +113,7 @@ class Module(ABC):
         self.program = program
         self.globals: dict[str, Any] = {helper.__name__: helper for helper in _HELPERS} | {
             "NAN": scalars.NAN,
-            **{function.__name__: function for function in (log, ceil, floor, isfinite)},
+            **{function.__name__: function for function in (log, ceil, copysign, floor, isfinite)},
             "NO_BUCKET": NO_BUCKET,
         }
         self.functions: list[str] = []

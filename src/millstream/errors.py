@@ -11,6 +11,7 @@ M2001: unknown column 'pric' (line 2, column 8)
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -19,8 +20,45 @@ from typing import Any, TypeVar
 Raised = TypeVar("Raised", bound=BaseException)
 
 
+_NAMED = (
+    r"pass(?:word|wd|phrase)|pwd|secret|token|credential|access.?key|api.?key|account.?key|private|cookie"
+    r"|auth(?!or(?!i))"
+)
+SECRET = re.compile(_NAMED, re.I)
+"""Names of what is secret."""
+_BARE = r"""(?<=://)[^\s/@'":]*:[^\s/'"]*(?=@)|(?<=bearer )[^\s;,'"]+"""
+"""In addresses and headers."""
+_TEXT = r"""'(?:[^']|'')*(?:'|$)|"(?:[^"\\]|\\.)*(?:"|$)"""
+_SAID = re.compile(rf"""{_BARE}|(?<![\w.-])(?P<name>[\w.-]+["'`]?\s*=\s*-?)(?P<value>{_TEXT}|[^\s;&,'"()=]+)""", re.I)
+_HELD = re.compile(
+    rf"""{_BARE}|(?<![\w.-])(?P<name>[\w.-]*(?:{_NAMED})[\w.-]*["']{{0,2}}\s*[=:]\s*)(?!//)"""
+    rf"""(?P<value>''[^']+''|{_TEXT}|[^;&,'"\n]+)""",
+    re.I,
+)
+"""What is secret in the value of an option: in settings, addresses, headers, JSON."""
+
+
+def redacted(text: str) -> str:
+    """Text without the values of options whose names say that they are secret, and without those in addresses.
+
+    >>> redacted("WITH (user = 'ann', password = 'it''s', url = 'kafka://ann:x@host/1?token=y&n=1')")
+    "WITH (user = 'ann', password = '…', url = 'kafka://…@host/1?token=…&n=1')"
+    """
+
+    def said(found: re.Match[str]) -> str:
+        if found["name"] is None:
+            return "…"
+        name, value = found["name"], found["value"]
+        if SECRET.search(name):
+            quote = next((each for each in ("''", "'", '"') if value.startswith(each) and value != each * 2), "")
+            return f"{name}{quote}…{quote}"
+        return name + _HELD.sub(said, value)
+
+    return _SAID.sub(said, text) if any(mark in text for mark in ("=", "://", "earer ")) else text
+
+
 class MillstreamError(Exception):
-    """A mistake in a statement, a pattern, an input row or an option."""
+    """A mistake in a statement, a pattern, an input row or an option. Its texts are redacted."""
 
     operator = ""
     """The operator that raised it, if one has."""
@@ -39,6 +77,7 @@ class MillstreamError(Exception):
         line: int | None = None,
         column: int | None = None,
     ) -> None:
+        message, detail, hint = map(redacted, (message, detail, hint))
         super().__init__(code, message)
         self.code, self.message, self.detail, self.hint = code, message, detail, hint
         self.line, self.column = line, column
@@ -144,7 +183,7 @@ def reason_of(error: BaseException) -> str:
         return error.message
     if isinstance(error, OutOfRange):
         return str(error)
-    lines = str(error).strip().splitlines()
+    lines = redacted(str(error)).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 

@@ -23,7 +23,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
 
-from millstream.errors import OptionError, did_you_mean
+from millstream.errors import SECRET, OptionError, did_you_mean
 
 Read = TypeVar("Read", bound="TextOptions")
 
@@ -31,27 +31,6 @@ _SIZES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, 
 _SHOWN = 80
 """Characters of a wrong value in a message."""
 _NUMBER = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
-_SECRET = re.compile(
-    r"pass(word|wd|phrase)|pwd|secret|token|credential|access.?key|api.?key|account.?key|private", re.I
-)
-_VALUE = r"""(?P<name>[\w.-]+["'`]?\s*=\s*-?)(?P<value>'(?:[^']|'')*'|[\w.+-]+)"""
-_SAID = re.compile(_VALUE + r"|(?<=://)[^\s/@']*:[^\s/@']*(?=@)")
-
-
-def redacted(text: str) -> str:
-    """Text without the values of options whose names say that they are secret, and without those in addresses.
-
-    >>> redacted("WITH (user = 'ann', password = 'it''s', url = 'kafka://ann:x@host/1')")
-    "WITH (user = 'ann', password = '…', url = 'kafka://…@host/1')"
-    """
-
-    def said(found: re.Match[str]) -> str:
-        if found["name"] is None:
-            return "…"
-        secret = _SECRET.search(found["name"]) is not None
-        return found["name"] + ("'…'" if secret else _SAID.sub(said, found["value"]))
-
-    return _SAID.sub(said, text)
 
 
 class TextOptions(BaseModel):
@@ -100,7 +79,7 @@ def refusal(
         message = f"{owner} needs option '{name}'" if owner else f"option '{name}' is needed"
         return OptionError("M6040", message, hint=f"WITH ({name} = '…'): {hint(name)}")
     value = given.get(name, first["input"])
-    shown = "…" if _SECRET.search(name) else redacted(repr(value))
+    shown = "…" if SECRET.search(name) else repr(value)
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
     message = f"option '{name}' cannot be {shown}: {reason[:1].lower()}{reason[1:]}"
     return OptionError("M6002", message, hint=hint(name))

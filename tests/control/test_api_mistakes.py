@@ -32,6 +32,34 @@ def test_a_misspelt_option_of_a_registration(mill: ms.Connection) -> None:
         assert refused(lambda register=register: register(nme="x")) == wanted  # type: ignore[misc]
 
 
+class Column:
+    """A column of Spark, as far as `insert` looks at it: it has any attribute, and no values."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __iter__(self) -> Any:
+        raise TypeError("Column is not iterable")
+
+    def __bool__(self) -> bool:
+        raise ValueError("Cannot convert column into bool")
+
+
+def test_a_column_is_no_rows(mill: ms.Connection) -> None:
+    assert refused(lambda: mill.insert("s", Column())).startswith("M5013: expected rows for 's', found Column\n")
+
+
+def test_a_query_that_is_started_again_keeps_its_name(mill: ms.Connection) -> None:
+    query = mill.sql("SELECT k FROM s")
+    query.start(name="a").stop()
+    assert query.start().name == "a"
+    query.stop()
+    mill.sql("SELECT k FROM s").start(name="a")
+    assert query.start().name == "query_1"
+
+
 CONNECT = [
     ({"stratgy": "dfs"}, "M6001: unknown option 'stratgy'\n  hint: did you mean 'strategy'?"),
     ({"chekpoint": "x"}, "M6001: unknown option 'chekpoint'\n  hint: did you mean 'checkpoint'?"),

@@ -80,5 +80,14 @@ def test_names_of_spark_get_a_hint(spark: SparkSession) -> None:
         ]:
             with pytest.raises(BindError, match=hint):
                 mill.sql(text)
+        mill.sql("SELECT k FROM s").start()
+        mill.spark.createDataFrame([(1,)], ["k"]).createOrReplaceTempView("own")  # type: ignore[union-attr]
+        spark.range(1).createOrReplaceTempView("later")  # the copy of the session is the active one now
+        for name, table in [("own", "mill.spark.table"), ("later", "'later', spark.table"), ("fixed", "spark.table")]:
+            with pytest.raises(BindError, match=table):
+                mill.sql(f"SELECT k FROM {name}")
+        with ms.connect(spark, shards=1) as other:
+            other.sql("CREATE STREAM s (k BIGINT)")
+            other.sql("SELECT k FROM s").start()
         mill.insert("t", spark.table("fixed"))
         assert mill.sql("SELECT k, v FROM t").rows() == [(0, 0.0), (1, 1.5)]  # type: ignore[attr-defined]

@@ -74,7 +74,7 @@ def connect(
         check_jobs(folder, SparkJob.host_name, read.shards if "shards" in read.model_fields_set else None)
     if spark is not None:
         prepare_session(spark)
-        return Connection(separate_session(spark), folder, read, own=False, resume=resume)
+        return Connection(separate_session(spark), folder, read, own=False, resume=resume, given=spark)
     session = start_session(master or "local[*]", settings, log_file(log), log_format)
     if not (master or "local").startswith("local"):
         try:

@@ -64,8 +64,10 @@ class Connection:
         *,
         own: bool,
         resume: bool = True,
+        given: SparkSession | None = None,
     ) -> None:
-        self.spark = spark
+        self.spark, self._given = spark, given
+        """`_given`: the session of the program that `spark` is a copy of."""
         self._closing = ExitStack()
         scratch.sweep_aside()
         self._closed = self._together = False
@@ -154,7 +156,7 @@ class Connection:
         try:
             return self._run(statement)
         except BindError as error:
-            raise (with_hint(error) if self.spark is not None else error) from None
+            raise (error if self.spark is None else with_hint(error, self._given or self.spark, self.spark)) from None
 
     def _run(self, statement: ast.Statement) -> Query | Text | pl.DataFrame | None:
         given: Any = statement

@@ -100,7 +100,8 @@ class Query:
     ) -> Query:
         """Start the query. `sink`: None keeps results for `take`; 'console', 'parquet' (with path=…), 'none', a
         function of a batch number and a Polars frame, or any object with open, write and close. `name`: by default that
-        of CREATE QUERY, or a free one. `start`: 'now' (the default), 'beginning' or 'shared', as in CREATE QUERY."""
+        of CREATE QUERY, that it had before `stop`, or a free one. `start`: 'now' (the default), 'beginning' or
+        'shared', as in CREATE QUERY."""
         self._connection._check_open()
         if self.name is not None:
             return self._start_again(anything=(sink, name, start, *options.values()))
@@ -108,7 +109,8 @@ class Query:
             raise BindError("M2092", f"the name of a query is a text, not {type(name).__name__}")
         mill = self._connection.mill
         how, own = start or self._statement.start.how, getattr(self._statement, "name", None)
-        name = (name or own or mill.free_name()).lower()
+        before = self._started.name if self._started and self._started.name not in mill.queries else None
+        name = (name or own or before or mill.free_name()).lower()
         sink_options = {option: str(value) for option, value in options.items()}
         check_sink_options(sink_options, sink if isinstance(sink, str) else "of an object")
         into, into_options = sink_of(self._statement)

@@ -28,11 +28,10 @@ from millstream.control.observe.stream_progress import rows_in
 from millstream.control.rehearsal import rehearse
 from millstream.control.spark.session import calm
 from millstream.control.stopping import Stop, Stopped
-from millstream.errors import InputError, MillstreamError, OptionError, fresh
+from millstream.errors import InputError, MillstreamError, OptionError, fresh, redacted
 from millstream.lang import ast, parse
 from millstream.lang.table.ast import WriteStatement
 from millstream.logical.bind.table.relations import over_tables
-from millstream.options import redacted
 from millstream.physical.shard.topology import base_stream, scans
 from millstream.sinks.terminal.plain_screen import print_rows
 from millstream.sinks.terminal.screen import TERMINAL

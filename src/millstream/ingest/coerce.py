@@ -18,6 +18,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from millstream.algebra.types import MICROS, Type, check_unicode, format_value, micros, short
@@ -166,7 +167,7 @@ def coerce_values(values: Sequence[Any], type_: Type) -> Column:
     wrong: dict[int, str] = {}
     for at, value in enumerate(values):
         try:
-            made.append(None if value is None else coerce_value(value, type_))
+            made.append(None if value is None or value is np.ma.masked else coerce_value(value, type_))
         except (ValueError, OverflowError, ArithmeticError) as error:
             made.append(None)
             wrong[at] = str(error)

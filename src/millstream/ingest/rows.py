@@ -55,13 +55,23 @@ def check_rows(name: str, given: Any) -> Any:
     if isinstance(given, Mapping) and given and all(isinstance(value, list) for value in given.values()):
         hint = f"mill.insert('{name}', polars.DataFrame(…)), or a dict for each row"
         raise InputError("M5013", f"expected rows for '{name}', found a dict of columns", hint=hint)
-    if not (arrow or isinstance(given, pl.LazyFrame | Iterable)) or isinstance(given, str | bytes | bytearray | type):
+    if not (arrow or isinstance(given, pl.LazyFrame) or _iterates(given)) or isinstance(
+        given, str | bytes | bytearray | type
+    ):
         hint = f"rows are tuples, dicts, a Polars frame or an Arrow table: mill.insert('{name}', [(1, 2), …])"
         raise InputError("M5013", f"expected rows for '{name}', found {type(given).__name__}", hint=hint)
     if not arrow and getattr(given, "ndim", 1) not in (1, 2):
         hint = "an array of two dimensions, or of one for a single row"
         raise InputError("M5013", f"expected rows for '{name}', found {given.ndim} dimensions", hint=hint)
     return _converted(name, given) if arrow and not isinstance(given, pl.DataFrame) else given
+
+
+def _iterates(given: Any) -> bool:
+    """Return whether values can be iterated over: a column of Spark has the method, which refuses."""
+    try:
+        return iter(given) is not None
+    except TypeError:
+        return False
 
 
 def _converted(name: str, given: Any) -> Any:
@@ -118,7 +128,7 @@ def read_values(values: Sequence[Any], schema: Schema, required: Iterable[str] =
 
 def _is_sequence(row: Any) -> bool:
     """Return whether a row is a sequence of values: a record or a row of an array is one too."""
-    return isinstance(row, list | tuple | np.void) or getattr(row, "ndim", 0) == 1
+    return isinstance(row, list | tuple | np.void | np.ma.mvoid) or getattr(row, "ndim", 0) == 1
 
 
 def _by_position(row: Any, schema: Schema, width: int) -> Sequence[Any] | str:

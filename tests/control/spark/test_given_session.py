@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from millstream import scratch
 from millstream.control.spark.job import SparkJob, Stopped
 from millstream.control.spark.launcher import interpreter
 from millstream.control.spark.session import launch_jvm
-from millstream.errors import InputError, MillstreamError
+from millstream.errors import InputError, MillstreamError, redacted
+from millstream.sinks import SINKS
 
 INTERRUPTED = r"py4j.protocol.Py4JJavaError: An error occurred while calling((.|\r\n|\r|\n)*)(java.lang.Interrupted)"
 """A part of what Spark searches in an error of a query that it stops (StreamExecution.PROXY_ERROR)."""
@@ -85,6 +87,64 @@ def test_values_that_are_secret_are_not_logged(caplog: pytest.LogCaptureFixture,
     assert "p6" not in str(caught.value)
 
 
+SECRETS = """CREATE STREAM s WITH (sasl = 'Login username="u" password="p1";', headers = 'Authorization: Bearer p2',
+    auth = 'p3', url = 'x://u:p@4@h/?token=p5&n=1', json = '{"pwd": "p6"}', conn = 'Server=x;Password=p7#p7;',
+    quoted = 'password=''p8 p8''; y', author = 'ann', auth = 'p9"""
+
+
+def test_secrets_within_values_are_left_out() -> None:
+    said = redacted(SECRETS)
+    assert not re.search(r"p@?\d", said) and "author = 'ann'" in said and "x://…@h/?token=…&n=1" in said
+    assert 'username="u" password="…";' in said and redacted(said) == said
+
+
+class Secretive:
+    """A sink that tells its address."""
+
+    def open(self, query: str, schema: Any) -> None:
+        pass
+
+    def write(self, *_: Any) -> None:
+        raise OSError("cannot write to https://u:p1@h/")
+
+    def close(self) -> None:
+        pass
+
+
+def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MillstreamError) as caught:
+        ms.connect(local=True, checkpoint="s3a://ak:p1@b/x")
+    monkeypatch.setitem(SINKS.known, "secretive", lambda _: Secretive())
+    with ms.connect(local=True) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT)")
+        query = mill.sql("CREATE QUERY q AS SELECT k FROM s INTO secretive WITH (password = 'p2', on_error = 'spool')")
+        mill.insert("s", [(1,)])
+        mill.await_end(0.1)
+        shown = [caught.value, repr(caught.value), mill.sql("SHOW QUERIES"), query.progress(), query._repr_html_()]
+        text = "\n".join(map(str, [*shown, mill._repr_html_(), query.progress().to_dict()]))
+        assert "sink failing" in text
+    assert not re.search(r"p[12]\b", text) and "https://…@h/" in text and "s3a://…@b/x" in text
+
+
+def test_a_session_that_is_stopped_first_is_no_error_when_the_connection_closes() -> None:
+    class Ended:
+        """A session, or its query, of a context that the program has stopped."""
+
+        isActive, _jsc = True, None
+
+        def __getattr__(self, _: str) -> Any:
+            return self
+
+        def stop(self) -> None:
+            raise RuntimeError("Cannot call methods on a stopped SparkContext.")
+
+    job: Any = object.__new__(SparkJob)
+    job._changed, job._query, job.spark, job._delivering = threading.Condition(), Ended(), Ended(), None
+    job._last_batch = -1
+    job.stop()
+    assert job._query is None
+
+
 ARRAYS = [
     np.array([[1, 2], [3, 4]]),
     np.array([[1.0, 2.0], [3.0, 4.0]], dtype=np.float32),
@@ -104,6 +164,17 @@ def test_arrays_are_rows(rows: Any) -> None:
         assert query.take().rows() == [(1, 2.0), (3, 4.0)]
         mill.insert("s", np.array([5, 6]))
         assert query.take().rows() == [(5, 6.0)]
+
+
+def test_masked_values_are_null() -> None:
+    row = np.ma.array([1, 2], mask=[False, True])
+    with ms.connect(local=True) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT, v DOUBLE)")
+        query = mill.sql("SELECT k, v FROM s").start()
+        pair = np.ma.array([(1, 2)], mask=[(False, True)], dtype=[("k", "i4"), ("v", "f8")])
+        for rows in (row, row[None], [row], [(1, np.ma.masked)], {"k": 1, "v": np.ma.masked}, pair):
+            mill.insert("s", rows)
+            assert query.take().rows() == [(1, None)]
 
 
 class Frame:

@@ -24,8 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from millstream.errors import OptionError
-from millstream.options import redacted
+from millstream.errors import OptionError, redacted
 
 LOG = logging.getLogger("millstream")
 FORMATS = ("text", "json")

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from millstream.errors import redacted
+
 if TYPE_CHECKING:
     from millstream.control.connection import Connection
     from millstream.control.query import Query
@@ -45,7 +47,7 @@ def connection_html(connection: Connection) -> str:
     mill = connection.mill
     streams = ((stream.name, stream.schema) for stream in mill.catalog.streams)
     tables = ((table.name, table.schema) for table in mill.catalog.tables)
-    queries = ((query.name, query.text) for query in mill.queries.values())
+    queries = ((query.name, redacted(query.text)) for query in mill.queries.values())
     return (
         f"<p><b>{escape(repr(connection))}</b></p>"
         f"{_table(('stream', 'columns'), streams)}{_table(('table', 'columns'), tables)}"
@@ -55,7 +57,7 @@ def connection_html(connection: Connection) -> str:
 
 def query_html(query: Query) -> str:
     """The statement, the columns and, of a running query, the progress of a query."""
-    rows = [("query", query.name or "not started"), ("statement", query.text), ("columns", query.schema)]
+    rows = [("query", query.name or "not started"), ("statement", redacted(query.text)), ("columns", query.schema)]
     return _table((), rows) + (preformatted(query.progress()) if query.running else "")
 
 

@@ -86,18 +86,31 @@ def spare_log(spark: SparkSession) -> None:
         appender.addFilter(dropped)
 
 
-def with_hint(error: MillstreamError) -> MillstreamError:
-    """An error about an unknown name, with a hint if Spark knows the name."""
-    spark, named = current_session(), re.fullmatch(r"unknown (stream|function) '(.+)'", error.message)
-    if spark is None or named is None:
+def with_hint(error: MillstreamError, given: SparkSession, own: SparkSession) -> MillstreamError:
+    """An error about an unknown name, with a hint if Spark knows the name: the session that the program has given, the
+    connection's own copy of it, or the active one."""
+    if (named := re.fullmatch(r"unknown (stream|function) '(.+)'", error.message)) is None:
         return error
-    with suppress(Exception):
-        name, views = named[2], spark._jsparkSession.sessionState().catalog()
-        if named[1] == "stream" and views.getTempView(name).isDefined():
-            streaming = f"mill.stream('{name}', spark.table('{name}'))"
-            fixed = f"CREATE TABLE {name} (…), then mill.insert('{name}', spark.table('{name}'))"
-            error.hint = f"'{name}' is a view of Spark: {streaming if spark.table(name).isStreaming else fixed}"
-        if named[1] == "function" and spark.catalog.functionExists(name):
-            own = "mill.function registers a Python function"
-            error.hint = f"'{name}' is a function of Spark: {own}, or call it on the DataFrame before or after (to_df)"
+    for spark in (given, own, current_session()):
+        with suppress(Exception):
+            if spark is not None and (
+                hint := _hint(named[1], named[2], spark, "mill.spark" if spark is own else "spark")
+            ):
+                error.hint = hint
+                break
     return error
+
+
+def _hint(kind: str, name: str, spark: SparkSession, called: str) -> str:
+    """A hint for the name of a stream or a function that a session knows; else empty."""
+    if kind == "stream" and spark._jsparkSession.sessionState().catalog().getTempView(name).isDefined():
+        table = f"{called}.table('{name}')"
+        streaming, fixed = (
+            f"mill.stream('{name}', {table})",
+            f"CREATE TABLE {name} (…), then mill.insert('{name}', {table})",
+        )
+        return f"'{name}' is a view of Spark: {streaming if spark.table(name).isStreaming else fixed}"
+    if kind == "function" and spark.catalog.functionExists(name):
+        own = "mill.function registers a Python function"
+        return f"'{name}' is a function of Spark: {own}, or call it on the DataFrame before or after (to_df)"
+    return ""

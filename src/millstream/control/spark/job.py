@@ -23,7 +23,7 @@ from millstream.control.job.explaining import explained
 from millstream.control.spark.dataframe_source import has_read_dataframes, packed, routes_of
 from millstream.control.spark.files import SparkFiles
 from millstream.control.spark.launcher import launched
-from millstream.control.spark.session import QUERY_SETTINGS
+from millstream.control.spark.session import QUERY_SETTINGS, active, is_stopped
 from millstream.errors import OptionError, fresh
 from millstream.logical.references import references
 from millstream.physical.shard.batch import Status
@@ -143,7 +143,8 @@ class SparkJob(Job):
         for setting, value in QUERY_SETTINGS.items():
             self.spark.conf.set(setting, value)
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.shards))
-        self.spark.dataSource.register(PageSource)
+        with active(self.spark):  # another active session may have a source of this name
+            self.spark.dataSource.register(PageSource)
         reader = self.spark.readStream.format(FORMAT).option("log", str(self.checkpoint / "control.log"))
         pages = reader.option("parallelism", str(self.spark.sparkContext.defaultParallelism)).load()
         for name, route in self.routes.items():
@@ -159,7 +160,7 @@ class SparkJob(Job):
         with self._changed:
             self._stopping = True
         query, self._query = self._query, None
-        if query is not None:
+        if query is not None and not is_stopped(self.spark):
             # The next start would deliver an uncommitted batch again.
             deadline = time.monotonic() + COMMIT_SECONDS
             while not self._all_committed() and time.monotonic() < deadline and query.isActive:

@@ -186,6 +186,30 @@ def separate_session(spark: SparkSession) -> SparkSession:
     return type(spark)(spark.sparkContext, spark._jsparkSession.cloneSession())
 
 
+@contextmanager
+def active(spark: SparkSession) -> Iterator[None]:
+    """Inside, a session is the active one of this thread, in which Spark looks up names."""
+    sessions: Any = spark._get_j_spark_session_class(spark._jvm)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """True once the program has stopped the session, or its JVM has."""
+    context: Any = spark.sparkContext._jsc
+    try:
+        return context is None or bool(context.sc().isStopped())
+    except Exception:  # the JVM does not answer
+        return True
+
+
 def calm() -> None:
     """For Millstream's own programs: handle Ctrl-C here and not in Spark; do not log a batch cut off at the end, and
     print nothing about connections that end with the JVM."""

@@ -17,7 +17,7 @@ from millstream_bench.soak.comparison import difference
 from millstream_bench.soak.program import Run, Workload, read_rows
 
 DAMAGES = ("removed", "cut", "emptied", "older")
-REFUSED = ("M5022", "M5023", "M5024", "M5025", "M5026")
+REFUSED = ("M5022", "M5023", "M5024", "M5025", "M5026", "M5027")
 PARTS = ("", "job.json", "control.log", "batches.log", "spark", "spark/offsets", "spark/commits", "spark/state")
 OLDER, KILLED = 4, 12
 """Batches after which the two copies are made."""

@@ -14,12 +14,15 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
 from millstream.config import Options
 from millstream.control.job import local_state, parts
+from millstream.control.job.jobs import LocalJobs
+from millstream.control.job.local import LocalJob
+from millstream.control.job.local_state import LocalState, last_batch
 from millstream.control.job.parts import BatchLog
 from millstream.control.mill import LocalMill
 from millstream.control.mill.restarting import start_again
-from millstream.errors import InputError
+from millstream.errors import InputError, MillstreamError
 from millstream.physical.wire.control_log import ControlLog
-from millstream.physical.wire.records import Reached
+from millstream.physical.wire.records import OpenGroup, Reached, Settings
 from millstream.sinks import SINKS
 from millstream_bench.soak.damage import DAMAGES, damaged
 
@@ -169,6 +172,88 @@ def test_damages(run: Run, part: str) -> None:
                 assert damage != "removed" or part == "job-1/state.db-wal" or error.code == "M5024"
                 changed = [path.name for path, data in before.items() if path.read_bytes() != data]
                 assert not changed, case
+
+
+@pytest.fixture(scope="module")
+def twin(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return Run(tmp_path_factory.mktemp("twin"))
+
+
+@pytest.mark.parametrize("part", [*PARTS, "job-1/state.db-wal"])
+def test_a_part_of_a_twin(run: Run, twin: Run, part: str) -> None:
+    """Another checkpoint, with the same statements and rows."""
+    for copy in ("killed", "closed"):
+        run.restore(getattr(run, copy))
+        if not damaged(run.checkpoint / part, "older", getattr(twin, copy) / "checkpoint" / part):
+            continue
+        with pytest.raises(InputError, match=rf"M502[357]: .*/{part}") as caught:
+            run.open()
+        assert caught.value.code == "M5027" or part.startswith("job-1/state.db")
+
+
+def test_a_changed_identity(run: Run) -> None:
+    path = run.checkpoint / "job-1/job.json"
+    run.restore(run.killed)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(MillstreamError, match=r"M5020|M5022|M5027|M6058"):
+            run.open()
+
+
+def test_an_older_write_ahead_file(tmp_path: Path) -> None:
+    """It was copied into the database since; its batch is the one before the last."""
+    path, wal, mark = tmp_path / "state.db", tmp_path / "state.db-wal", b"m" * 16
+    state = LocalState(path, mark)
+    for batch in (0, 1):
+        state.begin()
+        state.store(0).put(f"key {batch}", b"")
+        state.commit(batch, {"log": batch})
+        assert last_batch(path, mark) == batch
+        if batch == 0:
+            older = wal.read_bytes()
+            state._copy()
+            assert last_batch(path, mark) == batch
+    (tmp_path / "copy").mkdir()
+    again = Path(shutil.copy(path, tmp_path / "copy"))
+    again.with_name(wal.name).write_bytes(older)
+    with pytest.raises(InputError, match=r"M5025: .*/state\.db-wal' follows copy 1, but .* is copy 2"):
+        last_batch(again, mark)
+    state.close()
+
+
+def test_parts_of_two_jobs(tmp_path: Path) -> None:
+    """They are exchanged, one by one and all."""
+    jobs = LocalJobs(tmp_path / "kept")
+    names = sorted(jobs.job(stages=stages).title for stages in (1, 2))
+    assert names == ["job-1", "job-1-2"]
+    for job in jobs.all():
+        job.append(OpenGroup(1, "", (0,), None, Settings("eager", "demand", 100)))
+        assert isinstance(job, LocalJob) and job.step()
+    jobs.close()
+    for part in ("job.json", "control.log", "batches.log", "state.db", ""):
+        kept = shutil.copytree(tmp_path / "kept", tmp_path / f"kept-{part}")
+        first, second = (kept / name / part for name in names)
+        first.rename(kept / "first")
+        second.rename(first)
+        (kept / "first").rename(second)
+        with pytest.raises(InputError, match=r"M5027: .*/job-1"):
+            LocalJobs(kept)
+
+
+@pytest.mark.parametrize("part", [*PARTS, "job-1/state.db-wal"])
+def test_a_folder_in_place_of_a_file(run: Run, part: str) -> None:
+    """Or a file in place of a folder."""
+    run.restore(run.killed)
+    path = run.checkpoint / part
+    if path.is_dir():
+        shutil.rmtree(path)
+        path.touch()
+    else:
+        path.unlink()
+        path.mkdir()
+    with pytest.raises(InputError, match=rf"M5024: .*/{part}' is (a folder|no folder)"):
+        run.open()
 
 
 MAY_CONTINUE = {("job-1/state.db", "cut")}

@@ -8,10 +8,12 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from millstream.algebra.values import encode
+from millstream.control.job.identity import identify, read_identity
 from millstream.control.job.parts import BatchLog, check_checkpoint
 from millstream.control.spark.files import SparkFiles
 from millstream.errors import InputError
@@ -34,16 +36,24 @@ def put(path: Path, data: bytes) -> None:
 
 @pytest.fixture
 def job(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "job-1"))
+    return shutil.copytree(made.parent, tmp_path / "kept") / "job-1"
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("made") / "job-1"
+    return checkpoint(tmp_path_factory.mktemp("made"))
+
+
+def checkpoint(parent: Path) -> Path:
+    """The folder of a job, in a new checkpoint."""
+    folder = parent / "job-1"
+    driver = ControlLog(parent / "driver.log", writable=True)
+    driver.append(Remember("", "jobs", None))
+    identity = identify(folder, "Spark", 2, 1, driver.mark.hex())
     names = [[f"{batch}-of-{shard}" for shard in (0, 1)] for batch in range(LAST + 1)]
     spark = folder / "spark"
     files, noted = opened(folder)
-    put(spark / "metadata", b'{"id":"a"}')
+    put(spark / "metadata", json.dumps({"id": str(UUID(bytes=identity.mark))}).encode())
     put(spark / "state/0/_metadata/v2/0", b"v2\n{}")
     put(spark / "state/0/_stateSchema/default/0_a", b'{"a":{}}')
     for batch in range(LAST + 1):
@@ -69,7 +79,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(job: Path) -> tuple[SparkFiles, BatchLog]:
-    noted = BatchLog(job, ControlLog(job / "control.log", writable=True))
+    noted = BatchLog(job, ControlLog(job / "control.log", writable=True, mark=read_identity(job).mark))
     return SparkFiles(job / "spark", noted), noted
 
 
@@ -113,6 +123,43 @@ def test_what_is_refused(job: Path, part: str, damage: str) -> None:
     assert "Restore it" in caught.value.hint and caught.value.detail
 
 
+@pytest.fixture(scope="module")
+def twin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return checkpoint(tmp_path_factory.mktemp("twin")).parent
+
+
+PARTS = ["driver.log", *(f"job-1/{part}" for part in ("job.json", "control.log", "batches.log", "spark"))]
+PARTS += ["job-1"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_a_twin(job: Path, twin: Path, part: str) -> None:
+    """A checkpoint with the same statements, positions and batches."""
+    assert damaged(job.parent / part, "older", twin / part)
+    with pytest.raises(InputError, match=rf"M5027: .*/{part}.* do not belong together"):
+        check_checkpoint(ControlLog(job.parent / "driver.log"))
+        opened(job)[0].mend(0)
+
+
+FILES = [*PARTS[:4], "job-1", "job-1/spark", "job-1/spark/offsets", "job-1/spark/commits", "job-1/spark/state"]
+FILES += ["job-1/spark/metadata", f"job-1/spark/offsets/{LAST}", f"job-1/spark/commits/{LAST}", "job-1/spool/a/3"]
+
+
+@pytest.mark.parametrize("part", FILES)
+def test_a_folder_in_place_of_a_file(job: Path, part: str) -> None:
+    """Or a file in place of a folder."""
+    path = job.parent / part
+    if path.is_dir():
+        shutil.rmtree(path)
+        path.touch()
+    else:
+        path.unlink()
+        path.mkdir()
+    with pytest.raises(InputError, match=rf"M5024: .*/{part}' is (a folder|a file|no folder)"):
+        check_checkpoint(ControlLog(job.parent / "driver.log"))
+        opened(job)[0].mend(0)
+
+
 WAITING = ["spool", "spool/a", "spool/a/3", f"spool/a/{LAST}", "spool/a/9", "parked", "parked/b", "parked/b/0.0"]
 
 
@@ -120,8 +167,7 @@ WAITING = ["spool", "spool/a", "spool/a/3", f"spool/a/{LAST}", "spool/a/9", "par
 @pytest.mark.parametrize("part", WAITING)
 def test_what_waits(job: Path, part: str, damage: str) -> None:
     """Results that wait for a sink, and what a failed query held."""
-    driver = ControlLog(job.parent / "driver.log", writable=True)
-    driver.append(Remember("", "jobs", None))
+    driver = ControlLog(job.parent / "driver.log")
     check_checkpoint(driver)
     if not damaged(job / part, damage, job) or part.endswith("9"):
         check_checkpoint(driver)

@@ -275,7 +275,7 @@ def test_other_formats_are_refused(tmp_path: Path, read: Callable[[Path, bytes],
     data = encode({})
     data = data[:4] + struct.pack("<H", other) + data[6:]
     if read is open_log:
-        data = control_log._START.pack(control_log._MAGIC, other, 0)
+        data = control_log._START.pack(control_log._MAGIC, other, 0, b"")
     if read is read_job:
         data = json.dumps({"format": other, "id": "a", "shards": 1, "stages": 1}).encode()
     with pytest.raises(InputError, match=f"M5020: .* has format {other}"):

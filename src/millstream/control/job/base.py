@@ -23,7 +23,7 @@ from millstream.algebra.python.reference import Reference
 from millstream.control.job.fed_rows import FedRows
 from millstream.control.job.identity import identify
 from millstream.control.job.ledger import Ledger
-from millstream.control.job.parts import BatchLog, check_parts
+from millstream.control.job.parts import DRIVER, BatchLog, check_parts
 from millstream.errors import BindError, MillstreamError
 from millstream.physical.failure.transport import read_error
 from millstream.physical.shard.batch import Status
@@ -83,12 +83,14 @@ class Job(ABC):
         self.title = "memory" if folder is None else folder.name
         if folder is not None:
             check_parts(folder)
-        self.id, self.shards, self.stages = identify(folder, self.host_name, shards, stages)
+        checkpoint = "" if folder is None else ControlLog(folder.parent / DRIVER).mark.hex()
+        identity = identify(folder, self.host_name, shards, stages, checkpoint)
+        self.id, self.shards, self.stages, self.mark = *identity[:3], identity.mark
         self.log: ControlLog | MemoryLog = MemoryLog()
         self.noted: BatchLog | None = None
         """The batches that were begun; None in memory."""
         if folder is not None:
-            self.log = ControlLog(folder / "control.log", writable=True)
+            self.log = ControlLog(folder / "control.log", writable=True, mark=self.mark)
             self.noted = BatchLog(folder, self.log)
         self.tenants: dict[int, Deliveries] = {}
         """The owner of each shard, by label."""

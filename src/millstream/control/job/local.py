@@ -20,7 +20,7 @@ from millstream.algebra.clock import SystemClock
 from millstream.control.job.base import Job, OutputStates, Result
 from millstream.control.job.explaining import explained
 from millstream.control.job.local_state import OUTPUTS, LocalState, copies, last_batch
-from millstream.control.job.parts import lacking
+from millstream.control.job.parts import lacking, whole
 from millstream.errors import OptionError, fresh
 from millstream.physical.shard import durable
 from millstream.physical.shard.batch import Given, Made, Status, brief_status, full_status, run_batch
@@ -49,7 +49,7 @@ class LocalJob(Job):
         path = None if folder is None else folder / "state.db"
         if path is not None:
             self._check(path)
-        self._state = LocalState(path)
+        self._state = LocalState(path, self.mark)
         self._reader = BatchReader(self.log, shards)
         self._batch, self._offset = self._state.last() or (-1, self._reader.initial())
         self._last_batch, self.position = self._batch, self._offset["log"]
@@ -68,13 +68,15 @@ class LocalJob(Job):
     def _check(self, path: Path) -> None:
         """Raise InputError if the database is missing, or behind the logs."""
         assert self.noted is not None
-        if not path.exists() or not path.stat().st_size:
+        for suffix in ("-wal", "-shm"):
+            whole(path.with_name(path.name + suffix))
+        if not whole(path):
             if self.log.end() or self.noted.last is not None:
                 raise lacking(path, "is empty" if path.exists() else "is missing")
             return
         self.noted.check_copies(path, copies(path))
         cause = "It is an older copy, or its write-ahead file 'state.db-wal' is gone."
-        self.noted.check(path, last_batch(path), cause)
+        self.noted.check(path, last_batch(path, self.mark), cause)
 
     # --- batches ----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,9 @@ one transaction, and its offset is in `batches.log` before it begins: a batch th
 same input.
 
 The file is changed only when its write-ahead file is copied into it, and has the number of these copies in its header.
-`batches.log` names that number: an older file beside a newer write-ahead file is found out.
+`batches.log` names that number: an older file beside a newer write-ahead file is found out. The mark of the job is in the
+file, and with each batch also in the write-ahead file, with the number of the copies: of either file, one of another
+job or an older one is found out.
 """
 
 from __future__ import annotations
@@ -16,13 +18,16 @@ from contextlib import closing
 from pathlib import Path
 
 from millstream.algebra.values import FORMAT, HINT, check_format, unversioned
+from millstream.control.job.identity import FILE
+from millstream.control.job.parts import behind, foreign
 from millstream.errors import InputError
 from millstream.physical.shard.durable import Store
 from millstream.physical.wire.reading import Offset
 
 _TABLES = """
     CREATE TABLE IF NOT EXISTS state (label INTEGER, key TEXT, value BLOB, PRIMARY KEY (label, key)) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY, offset TEXT);
+    CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY, offset TEXT, mark BLOB, copies INTEGER);
+    CREATE TABLE IF NOT EXISTS job (mark BLOB PRIMARY KEY);
 """
 OUTPUTS = -1
 """Labels what belongs to no shard: the state of the outputs of queries."""
@@ -32,16 +37,17 @@ _COPIES = slice(68, 72)
 """Place of the number of copies in the database file: SQLite's application id."""
 
 
-def last_batch(path: Path) -> int:
+def last_batch(path: Path, mark: bytes) -> int:
     """The last committed batch of a database, -1 if it has none. It is only read: a checkpoint that is refused stays as
-    it is. Raise InputError if the file is of another format, or damaged."""
+    it is. Raise InputError if the file is of another format, or damaged, or not of the job with this mark."""
     what = f"'{path}'"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             (found,) = database.execute("PRAGMA user_version").fetchone()
             (result,) = database.execute("PRAGMA quick_check(1)").fetchone()
-            tables = database.execute("SELECT name FROM sqlite_master WHERE name = 'batches'").fetchone()
-            (last,) = database.execute("SELECT MAX(number) FROM batches").fetchone() if tables else (None,)
+            tables = found == FORMAT and database.execute("SELECT 1 FROM sqlite_master WHERE name = 'job'").fetchone()
+            job = database.execute("SELECT mark FROM job").fetchone() if tables else None
+            last = database.execute("SELECT number, mark, copies FROM batches").fetchone() if tables else None
     except sqlite3.OperationalError:
         raise
     except sqlite3.DatabaseError as error:
@@ -51,7 +57,17 @@ def last_batch(path: Path) -> int:
     check_format(found or None, what)
     if result != "ok":
         raise _damaged(what, result)
-    return -1 if last is None else int(last)
+    if job not in (None, (mark,)):
+        raise foreign(path, path.with_name(FILE))
+    if last is None:
+        return -1
+    number, held, begun = last
+    wal = path.with_name(f"{path.name}-wal")
+    if held != mark:
+        raise foreign(wal, path)
+    if begun not in ((now := copies(path)), now + 1):
+        raise behind(wal, f"follows copy {begun}", f"'{path}' is copy {now}", "One of them is an older copy.")
+    return int(number)
 
 
 def _damaged(what: str, said: object) -> InputError:
@@ -65,7 +81,8 @@ def copies(path: Path) -> int:
 
 
 class LocalState:
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path | None = None, mark: bytes = b"") -> None:
+        self._mark = mark
         self.durable = path is not None
         self._path, self._wal = path, Path(f"{path}-wal")
         self.copies = 0
@@ -79,14 +96,18 @@ class LocalState:
         if self.durable:
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA wal_autocheckpoint = 0")
-        self._database.executescript(_TABLES)
+        self._database.executescript(f"BEGIN; {_TABLES} INSERT OR IGNORE INTO job VALUES (x'{mark.hex()}'); COMMIT")
         if self.durable:
             self._copy()
 
     def _copy(self) -> None:
         """Copy the write-ahead file into the database file."""
         assert self._path is not None
-        self._database.execute(f"PRAGMA application_id = {copies(self._path) + 1}")
+        number = copies(self._path) + 1
+        self._database.execute("BEGIN")
+        self._database.execute(f"PRAGMA application_id = {number}")
+        self._database.execute("UPDATE batches SET copies = ?", (number,))
+        self._database.execute("COMMIT")
         self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.copies = copies(self._path)
 
@@ -106,7 +127,8 @@ class LocalState:
     def commit(self, batch: int, end: Offset) -> None:
         if self.durable:
             self._database.execute("DELETE FROM batches")
-            self._database.execute("INSERT INTO batches VALUES (?, ?)", (batch, json.dumps(end)))
+            noted = (batch, json.dumps(end), self._mark, self.copies)
+            self._database.execute("INSERT INTO batches VALUES (?, ?, ?, ?)", noted)
             self._database.execute("COMMIT")
             if self._wal.stat().st_size > WAL_BYTES:
                 self._copy()

@@ -7,6 +7,9 @@
 | `batches.log`, as they come and go | the files in `spool/` and `parked/` |
 | the state of a job (`state.db`, or Spark's offsets and commits) | the last batch that is committed |
 
+Each part has the mark of what it is of: `driver.log` that of the checkpoint, which is random, those of a job the digest of
+`job.json`, which has the mark of the checkpoint. So a part of another checkpoint, or of another job, is refused.
+
 A part is on disk before another one names it, and a batch is in `batches.log` before any sink has its results and
 before it is committed. So a process that ends at any moment leaves a part that is further than the others say, never
 one that is behind. A file is named once it is on disk, and no longer before it is removed.
@@ -22,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from millstream.algebra.values import HINT, checked
+from millstream.control.job.identity import FILE, read_identity
 from millstream.errors import InputError, OptionError
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.records import Files, Reached, Remember
@@ -41,6 +45,7 @@ LOST = {
     "parked": "It has what query '{}', which has failed, holds until it starts again.",
 }
 """What is lost with a part."""
+_JOB_LOST = "It has a job: what its queries hold, and how far streams were read."
 KEPT = 4
 """Number of last batches that a log keeps when it is compacted; Spark replays at most one."""
 GROWTH = 1_000_000
@@ -60,10 +65,18 @@ def behind(path: Path, found: str, named: str, cause: str = "It is cut off, or a
     return InputError("M5025", f"'{path}' {found}, but {named}", detail=f"{cause} {lost}", hint=HINT)
 
 
+def foreign(path: Path, other: Path) -> InputError:
+    """The error of a part that is of another checkpoint, or of another job, than `other`."""
+    detail = f"One of them is of another checkpoint or job, or has been changed. {LOST.get(path.name, LOST['spark'])}"
+    return InputError("M5027", f"'{path}' and '{other}' do not belong together", detail=detail, hint=HINT)
+
+
 def check_parts(folder: Path, *, named: bool = False) -> None:
     """Raise InputError if a job's folder lacks a file that was created before one that it has. `named`: the driver's
     log names the job, so all of them were created."""
-    has = [_whole(folder / name) for name in CREATED] + [any(_whole(folder / name) for name in STATES)]
+    if folder.exists() and not folder.is_dir():
+        raise lacking(folder, "is no folder", _JOB_LOST)
+    has = [whole(folder / name) for name in CREATED] + [any([whole(folder / name) for name in STATES])]
     needed = len(CREATED) if named else max((at for at, found in enumerate(has) if found), default=0)
     for name, found in zip(CREATED[:needed], has, strict=False):
         if not found:
@@ -73,16 +86,17 @@ def check_parts(folder: Path, *, named: bool = False) -> None:
 def check_checkpoint(log: ControlLog) -> None:
     """Raise InputError if a checkpoint lacks its driver's log, or a job that the log names, or if one of them is behind
     what the other says. Nothing is written."""
-    folder, driver, held = log.path.parent, log.path, [*log.path.parent.glob("job-*")]
-    if not _whole(driver):
+    folder, driver, held = log.path.parent, log.path, sorted(log.path.parent.glob("job-*"))
+    if not whole(driver):
         if held:
             raise lacking(driver, "is empty" if driver.exists() else "is missing")
         return
     last, end = log.last(), log.end()
     for name, (control, number) in (last.jobs if isinstance(last, Remember) else {}).items():
-        if not (folder / name).is_dir():
-            raise lacking(folder / name, lost="It has a job: what its queries hold, and how far streams were read.")
+        if not (folder / name).exists():
+            raise lacking(folder / name, lost=_JOB_LOST)
         check_parts(folder / name, named=True)
+        _check_marks(folder / name, log)
         if (found := ControlLog(folder / name / "control.log").end()) < control:
             raise _short(folder / name / "control.log", found, f"'{driver}' names", control)
         noted = _reached(folder / name)
@@ -90,12 +104,29 @@ def check_checkpoint(log: ControlLog) -> None:
             path = folder / name / "batches.log"
             raise behind(path, f"ends with batch {noted.number}", f"'{driver}' names batch {number}")
     for job in held:
+        check_parts(job)
+        _check_marks(job, log)
         noted = _reached(job)
         if end < noted.driver:
             raise _short(driver, end, f"batch {noted.number} of {job.name} began at", noted.driver)
         for place, (query, files) in noted.files.items():
             for path in (job / place / name for name in names(files)):
                 _check_file(path, LOST[path.parts[-3]].format(query))
+
+
+def _check_marks(job: Path, driver: ControlLog) -> None:
+    """Raise InputError if the logs are not those of the job and the checkpoint. The job judges its state."""
+    path = job / FILE
+    if not path.exists():
+        return
+    identity = read_identity(job)
+    if identity.checkpoint != driver.mark.hex():
+        raise foreign(path, driver.path)
+    if identity.folder != job.name:
+        raise foreign(path, job)
+    for log in (ControlLog(job / name) for name in CREATED[1:]):
+        if whole(log.path) and log.mark != identity.mark:
+            raise foreign(log.path, path)
 
 
 def names(files: Files) -> Iterator[str]:
@@ -106,7 +137,7 @@ def names(files: Files) -> Iterator[str]:
 
 def _check_file(path: Path, lost: str) -> None:
     """Raise InputError if a file that has an encoded value is missing, or is not whole."""
-    if not _whole(path):
+    if not whole(path):
         raise lacking(path, "is empty" if path.exists() else "is missing", lost)
     try:
         checked(path.read_bytes(), f"'{path}'")
@@ -123,12 +154,18 @@ def _short(path: Path, end: int, named: str, wanted: int) -> InputError:
 def _reached(job: Path) -> Reached:
     """The last note of a job's batches."""
     path = job / "batches.log"
-    last = ControlLog(path).last() if _whole(path) else None
+    last = ControlLog(path).last() if whole(path) else None
     return last if isinstance(last, Reached) else NONE
 
 
-def _whole(path: Path) -> bool:
-    return path.is_dir() or (path.exists() and path.stat().st_size > 0)
+def whole(path: Path) -> bool:
+    """Return whether a part is there, and not empty; raise InputError for a folder in place of a file, or a file in
+    place of a folder."""
+    if not path.exists():
+        return False
+    if path.is_dir() != (path.name in ("spark", "spool", "parked")):
+        raise lacking(path, "is a folder, not a file" if path.is_dir() else "is a file, not a folder")
+    return path.is_dir() or path.stat().st_size > 0
 
 
 class BatchLog:
@@ -140,7 +177,8 @@ class BatchLog:
         self._noted: list[tuple[int, Reached]]
         self._closed = False
         self._noting = threading.Lock()
-        self._log = ControlLog(folder / "batches.log", writable=True)
+        self.mark = control.mark
+        self._log = ControlLog(folder / "batches.log", writable=True, mark=self.mark)
         self._log.growth = GROWTH
         self._keep((at, note) for at, note in self._log.numbered() if isinstance(note, Reached))
         if self.last is not None and control.end() < self.last.log:

@@ -6,7 +6,9 @@
 | `commits/N`, the last one | removed: the batch is repeated, from the state before it |
 | `commits/N` and the one before | refused: the state goes on from the last commit |
 | `state/`: the files that lead to the last commit | refused |
-| `metadata` | written anew: it has the id of the query alone |
+| `metadata` | written anew: it has the id of the query alone, which is the mark of the job |
+
+A file of which the id is another one is that of another job or checkpoint, and refused.
 
 Spark does not force its files to disk, so a power failure may leave the last ones empty. The notes of `batches.log` are
 on disk before results are delivered, so the input of no delivered batch is lost. Beside each file `x` Hadoop keeps
@@ -27,7 +29,8 @@ from typing import Any
 
 from millstream.algebra.values import HINT
 from millstream.atomic_file import write_whole
-from millstream.control.job.parts import KEPT, BatchLog, behind, lacking
+from millstream.control.job.identity import FILE
+from millstream.control.job.parts import KEPT, BatchLog, behind, foreign, lacking
 from millstream.errors import InputError
 
 LOG = logging.getLogger("millstream")
@@ -39,7 +42,8 @@ STATE_LOST = "Spark rebuilds what a shard holds from it and the files before it.
 class SparkFiles:
     def __init__(self, folder: Path, noted: BatchLog) -> None:
         self.folder, self._noted = folder, noted
-        self._offsets, self._commits = folder / "offsets", folder / "commits"
+        self._offsets, self._commits, self._metadata = (folder / name for name in ("offsets", "commits", "metadata"))
+        self._id = str(uuid.UUID(bytes=noted.mark))
 
     def committed(self) -> list[int]:
         return _numbers(self._commits)
@@ -59,6 +63,7 @@ class SparkFiles:
 
     def mend(self, end: int) -> None:
         """Mend the files, or raise InputError. `end`: that of the control log."""
+        self._check_kinds()
         last, before = [-1, -1, *self.committed()][:-3:-1]
         empty = last >= 0 and self._commit(last) is None
         committed = before if empty else last
@@ -70,10 +75,21 @@ class SparkFiles:
         self._mend_offsets(committed, end)
         if empty:
             self._remove_last(self._commits / str(last), "the batch is run again, with the same input")
-        metadata = self.folder / "metadata"
-        if self._offsets.is_dir() and not _sound(metadata, "{"):
-            _remove(metadata)
-            write_whole(metadata, json.dumps({"id": str(uuid.uuid4())}).encode(), durable=True)
+        if not _sound(self._metadata, "{"):
+            self.folder.mkdir(exist_ok=True)
+            _remove(self._metadata)
+            write_whole(self._metadata, json.dumps({"id": self._id}).encode(), durable=True)
+
+    def _check_kinds(self) -> None:
+        """Raise InputError for a folder in place of a file, or a file in place of a folder, or the files of another
+        job."""
+        folders = [self.folder, self._offsets, self._commits, self.folder / "state"]
+        files = [self._metadata, *self._offsets.glob("[0-9]*"), *self._commits.glob("[0-9]*")]
+        for path, is_folder in [(path, True) for path in folders] + [(path, False) for path in files]:
+            if path.exists() and path.is_dir() != is_folder:
+                raise lacking(path, "is a file, not a folder" if is_folder else "is a folder, not a file")
+        if _sound(self._metadata, "{") and self._id not in self._metadata.read_text():
+            raise foreign(self._metadata, self.folder.with_name(FILE))
 
     def _mend_offsets(self, committed: int, end: int) -> None:
         for number in range(max(0, self._noted.number - KEPT + 1), self._noted.number + 1):

@@ -1,6 +1,7 @@
 """The control log: a durable, append-only file of records, one writer (the driver).
 
-The file begins with a format number; a file of another format is refused. A record has a head (its position, its
+The file begins with a format number, and the mark of the checkpoint or the job that it is of; a file of another format
+is refused. A record has a head (its position, its
 length, the checksums of its value and of the head) and an encoded value (`algebra.values`). It is written in one piece,
 and synced before `append` returns unless the caller can do without. A reader returns whole records only; a torn record
 that a crash has left at the end of the file is cut off when the next one is written. Damage anywhere else is an error.
@@ -24,8 +25,10 @@ from millstream.atomic_file import drafted, write_whole
 from millstream.errors import InputError, OptionError
 from millstream.physical.wire.records import Record
 
-_START = struct.Struct("<6sHQ")
-"""At the beginning of the file: the magic bytes, the format, and the generation: the number of compactions."""
+_START = struct.Struct("<6sHQ16s")
+"""At the beginning of the file: the magic bytes, the format, the generation (the number of compactions), the mark."""
+_OLDEST = 16
+"""Its size before there were marks."""
 _MAGIC = b"millog"
 _HEAD = struct.Struct("<QIII")
 PLACES = 64
@@ -41,9 +44,10 @@ def framed(position: int, data: bytes) -> bytes:
 
 
 class ControlLog:
-    """Open with `writable` in one process at a time. Threads may read it side by side."""
+    """Open with `writable` in one process at a time. Threads may read it side by side. A new file has the given mark, or
+    a random one."""
 
-    def __init__(self, path: Path, *, writable: bool = False) -> None:
+    def __init__(self, path: Path, *, writable: bool = False, mark: bytes = b"") -> None:
         self.path = path
         self._end = 0
         self._places: dict[int, int] = {}
@@ -61,7 +65,8 @@ class ControlLog:
         if writable:
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.exists() or not path.stat().st_size:
-                write_whole(path, _START.pack(_MAGIC, FORMAT, 0), durable=True, private=True)
+                start = _START.pack(_MAGIC, FORMAT, 0, mark or os.urandom(16))
+                write_whole(path, start, durable=True, private=True)
             end = self.end()
             self._file = self._open()
             self._torn = self._places[end] if end else _START.size
@@ -73,6 +78,14 @@ class ControlLog:
     def grown(self) -> bool:
         """True if the log should be compacted."""
         return self.path.stat().st_size > self._compacted + self.growth
+
+    @property
+    def mark(self) -> bytes:
+        """The mark of the checkpoint or the job that it is of; empty if there is no file."""
+        if not self.path.exists():
+            return b""
+        with self.path.open("rb") as file:
+            return self._check(file.read(_START.size))[1]
 
     def append(self, record: Record, *, synced: bool = True) -> int:
         """Write a record; return the position behind it. On a full disk nothing of it stays in the file. Without
@@ -143,7 +156,7 @@ class ControlLog:
         """Drop the records that are not needed. The last record stays: it has the end position."""
         assert self._file is not None
         with drafted(self.path, durable=True, private=True) as draft, draft.open("wb") as file:
-            file.write(_START.pack(_MAGIC, FORMAT, self._generation + 1))
+            file.write(_START.pack(_MAGIC, FORMAT, self._generation + 1, self.mark))
             for position, data in self._frames(0):
                 if position == self._end or needed(position, self._record(data)):
                     file.write(framed(position, data))
@@ -162,7 +175,7 @@ class ControlLog:
         except FileNotFoundError:
             return
         with file:
-            generation = self._check(file.read(_START.size))
+            generation, _ = self._check(file.read(_START.size))
             place = self._place(generation, start)
             file.seek(place)
             while len(head := file.read(_HEAD.size)) == _HEAD.size:
@@ -184,14 +197,17 @@ class ControlLog:
         record: Record = decode(data, f"a record of the control log {self.path}")
         return record
 
-    def _check(self, start: bytes) -> int:
-        """Return the generation of the file; raise InputError if it is not of this format."""
+    def _check(self, start: bytes) -> tuple[int, bytes]:
+        """Return the generation of the file, and its mark; raise InputError if it is not of this format."""
         what = f"the control log {self.path}"
-        if len(start) < _START.size or not start.startswith(_MAGIC):
+        padded = start.ljust(_START.size, b"\0")  # older formats have a shorter start
+        _, found, generation, mark = _START.unpack(padded)
+        if len(start) < _OLDEST or not start.startswith(_MAGIC):
             raise unversioned(what)
-        _, found, generation = _START.unpack(start)
         check_format(found, what)
-        return int(generation)
+        if len(start) < _START.size:
+            raise unversioned(what)
+        return int(generation), bytes(mark)
 
     def _place(self, generation: int, position: int) -> int:
         """The place in the file to read from for the records behind a position."""

@@ -228,7 +228,7 @@ def test_parts_of_two_jobs(tmp_path: Path) -> None:
     names = sorted(jobs.job(stages=stages).title for stages in (1, 2))
     assert names == ["job-1", "job-1-2"]
     for job in jobs.all():
-        job.append(OpenGroup(1, "", (0,), None, Settings("eager", "demand", 100)))
+        job.append(OpenGroup(1, "", (0,), None, Settings("dfs", "demand", 100)))
         assert isinstance(job, LocalJob) and job.step()
     jobs.close()
     for part in ("job.json", "control.log", "batches.log", "state.db", ""):

@@ -5,9 +5,9 @@ one transaction, and its offset is in `batches.log` before it begins: a batch th
 same input.
 
 The file is changed only when its write-ahead file is copied into it, and has the number of these copies in its header.
-`batches.log` names that number: an older file beside a newer write-ahead file is found out. The mark of the job is in the
-file, and with each batch also in the write-ahead file, with the number of the copies: of either file, one of another
-job or an older one is found out.
+`batches.log` names that number: an older file beside a newer write-ahead file is found out. The mark of the job is
+in the file, and with each batch also in the write-ahead file, with the number of the copies: of either file, one of
+another job or an older one is found out.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ def last_batch(path: Path, mark: bytes) -> int:
             raise unversioned(what) from None
         raise _damaged(what, error) from error
     check_format(found or None, what)
-    if result != "ok":
-        raise _damaged(what, result)
+    number, held, begun = last or (-1, mark, 0)
+    wal = path.with_name(f"{path.name}-wal")
     if job not in (None, (mark,)):
         raise foreign(path, path.with_name(FILE))
-    if last is None:
-        return -1
-    number, held, begun = last
-    wal = path.with_name(f"{path.name}-wal")
     if held != mark:
         raise foreign(wal, path)
+    if result != "ok":
+        raise _damaged(what, result)
+    if last is None:
+        return -1
     if begun not in ((now := copies(path)), now + 1):
         raise behind(wal, f"follows copy {begun}", f"'{path}' is copy {now}", "One of them is an older copy.")
     return int(number)

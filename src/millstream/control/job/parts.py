@@ -7,8 +7,8 @@
 | `batches.log`, as they come and go | the files in `spool/` and `parked/` |
 | the state of a job (`state.db`, or Spark's offsets and commits) | the last batch that is committed |
 
-Each part has the mark of what it is of: `driver.log` that of the checkpoint, which is random, those of a job the digest of
-`job.json`, which has the mark of the checkpoint. So a part of another checkpoint, or of another job, is refused.
+Each part has the mark of what it is of: `driver.log` that of the checkpoint, which is random, those of a job the digest
+of `job.json`, which has the mark of the checkpoint. So a part of another checkpoint, or of another job, is refused.
 
 A part is on disk before another one names it, and a batch is in `batches.log` before any sink has its results and
 before it is committed. So a process that ends at any moment leaves a part that is further than the others say, never
@@ -76,7 +76,8 @@ def check_parts(folder: Path, *, named: bool = False) -> None:
     log names the job, so all of them were created."""
     if folder.exists() and not folder.is_dir():
         raise lacking(folder, "is no folder", _JOB_LOST)
-    has = [whole(folder / name) for name in CREATED] + [any([whole(folder / name) for name in STATES])]
+    *has, state, spark = [whole(folder / name) for name in (*CREATED, *STATES)]
+    has.append(state or spark)
     needed = len(CREATED) if named else max((at for at, found in enumerate(has) if found), default=0)
     for name, found in zip(CREATED[:needed], has, strict=False):
         if not found:

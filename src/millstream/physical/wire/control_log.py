@@ -44,8 +44,8 @@ def framed(position: int, data: bytes) -> bytes:
 
 
 class ControlLog:
-    """Open with `writable` in one process at a time. Threads may read it side by side. A new file has the given mark, or
-    a random one."""
+    """Open with `writable` in one process at a time. Threads may read it side by side. A new file has the given
+    mark, or a random one."""
 
     def __init__(self, path: Path, *, writable: bool = False, mark: bytes = b"") -> None:
         self.path = path

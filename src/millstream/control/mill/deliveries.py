@@ -28,16 +28,14 @@ if TYPE_CHECKING:
     from millstream.control.mill.running_query import RunningQuery
 
 
-def _made(
-    sink: Any, options: Mapping[str, str], job: Job, *, anew: bool, waiting: Iterable[int] = ()
-) -> tuple[Sink, DeliveryOptions]:
-    """The sink of a query in a job, and how results are delivered to it. `waiting`: the batches that wait for it."""
+def _made(sink: Any, options: Mapping[str, str], job: Job, *, anew: bool) -> tuple[Sink, DeliveryOptions]:
+    """The sink of a query in a job, and how results are delivered to it."""
     given = {option: value for option, value in options.items() if option != "connector"}
     delivery, own = delivery_options(given, sink if isinstance(sink, str) else "of the program")
     if isinstance(sink, str):
         own |= {"run": job.id, "anew": str(anew).lower()}
         if job.noted is not None and not anew:
-            own["begun"] = str(min(waiting, default=job.batch))
+            own["begun"] = str(job.batch)
     return make_sink(sink, own), delivery
 
 
@@ -91,7 +89,7 @@ class Deliveries:
             note()
             return
         name = query.sink if isinstance(query.sink, str) else "of the program"
-        sink, delivery = _made(query.sink, query.sink_options, job, anew=not resumed, waiting=spool.batches())
+        sink, delivery = _made(query.sink, query.sink_options, job, anew=not resumed)
         shape = shape_of(query.plan, sink, name, delivery.mode, named=isinstance(query.sink, str))
         outlet = Outlet(query.name, name, query.plan.schema, sink, delivery, spool, query.count_delivered, shape)
         if resumed:

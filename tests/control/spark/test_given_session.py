@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -140,9 +140,12 @@ def test_a_session_that_is_stopped_first_is_no_error_when_the_connection_closes(
 
     job: Any = object.__new__(SparkJob)
     job._changed, job._query, job.spark, job._delivering = threading.Condition(), Ended(), Ended(), None
-    job._last_batch = -1
+    job._last_batch, job.checkpoint = -1, Path()
     job.stop()
     assert job._query is None
+    assert "M6051: the Spark session is stopped" in str(job._explained(RuntimeError("jsc is null")))
+    with pytest.raises(MillstreamError, match="M6052: the Spark session is stopped"):
+        ms.connect(spark=cast("Any", Ended()))
 
 
 ARRAYS = [

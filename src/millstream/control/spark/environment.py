@@ -71,11 +71,22 @@ def check_master(master: Any) -> None:
     raise OptionError("M6064", message, detail=f"{'; '.join(reasons)}.", hint=hint)
 
 
+def is_stopped(spark: Any) -> bool:
+    """True once the program has stopped the session, or its JVM has."""
+    context: Any = spark.sparkContext._jsc
+    try:
+        return context is None or bool(context.sc().isStopped())
+    except Exception:  # the JVM does not answer
+        return True
+
+
 def check_session(spark: Any, *, master: str | None, **of_a_new_one: Any) -> None:
     """Raise OptionError if a session is none, or comes with what only a new one can have."""
     if not hasattr(spark, "sparkContext"):
         hint = "connect(spark), or connect(master='…'), or connect(local=True)"
         raise OptionError("M6052", f"{spark!r} is not a Spark session", hint=hint)
+    if is_stopped(spark):
+        raise OptionError("M6052", "the Spark session is stopped", hint="connect() starts one, or make a new session")
     if master is not None:
         raise OptionError("M6052", "a session and a master were given", hint="a session has its master already")
     for name, given in of_a_new_one.items():

@@ -93,9 +93,8 @@ def with_hint(error: MillstreamError, given: SparkSession, own: SparkSession) ->
         return error
     for spark in (given, own, current_session()):
         with suppress(Exception):
-            if spark is not None and (
-                hint := _hint(named[1], named[2], spark, "mill.spark" if spark is own else "spark")
-            ):
+            called = "mill.spark" if spark is own else "spark"
+            if spark is not None and (hint := _hint(named[1], named[2], spark, called)):
                 error.hint = hint
                 break
     return error
@@ -105,10 +104,8 @@ def _hint(kind: str, name: str, spark: SparkSession, called: str) -> str:
     """A hint for the name of a stream or a function that a session knows; else empty."""
     if kind == "stream" and spark._jsparkSession.sessionState().catalog().getTempView(name).isDefined():
         table = f"{called}.table('{name}')"
-        streaming, fixed = (
-            f"mill.stream('{name}', {table})",
-            f"CREATE TABLE {name} (…), then mill.insert('{name}', {table})",
-        )
+        streaming = f"mill.stream('{name}', {table})"
+        fixed = f"CREATE TABLE {name} (…), then mill.insert('{name}', {table})"
         return f"'{name}' is a view of Spark: {streaming if spark.table(name).isStreaming else fixed}"
     if kind == "function" and spark.catalog.functionExists(name):
         own = "mill.function registers a Python function"

@@ -21,9 +21,10 @@ from millstream.algebra.python.reference import Reference
 from millstream.control.job.base import Job, OutputStates, Result
 from millstream.control.job.explaining import explained
 from millstream.control.spark.dataframe_source import has_read_dataframes, packed, routes_of
+from millstream.control.spark.environment import is_stopped
 from millstream.control.spark.files import SparkFiles
 from millstream.control.spark.launcher import launched
-from millstream.control.spark.session import QUERY_SETTINGS, active, is_stopped
+from millstream.control.spark.session import QUERY_SETTINGS, active
 from millstream.errors import OptionError, fresh
 from millstream.logical.references import references
 from millstream.physical.shard.batch import Status
@@ -124,9 +125,9 @@ class SparkJob(Job):
 
     def _start(self) -> None:
         self._failure, self._stopping = None, False
-        writer = self.frame(own=True).writeStream.outputMode("append").foreachBatch(self._receive)
-        writer = writer.option("checkpointLocation", str(self.checkpoint / "spark")).queryName(self.name)
         try:
+            writer = self.frame(own=True).writeStream.outputMode("append").foreachBatch(self._receive)
+            writer = writer.option("checkpointLocation", str(self.checkpoint / "spark")).queryName(self.name)
             self._query = writer.start()
         except Exception as error:
             raise self._explained(error) from error
@@ -212,6 +213,9 @@ class SparkJob(Job):
 
     def _explained(self, error: BaseException) -> Exception:
         cause = explained(error, self.checkpoint)
+        if isinstance(cause, OptionError) and cause.code == "M6051" and is_stopped(self.spark):
+            hint = "connect() to a new session; with the same checkpoint it continues where it stopped"
+            cause = OptionError("M6051", "the Spark session is stopped", hint=hint)
         cause.__cause__ = None if cause is error else error
         return cause
 

@@ -201,15 +201,6 @@ def active(spark: SparkSession) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
-def is_stopped(spark: SparkSession) -> bool:
-    """True once the program has stopped the session, or its JVM has."""
-    context: Any = spark.sparkContext._jsc
-    try:
-        return context is None or bool(context.sc().isStopped())
-    except Exception:  # the JVM does not answer
-        return True
-
-
 def calm() -> None:
     """For Millstream's own programs: handle Ctrl-C here and not in Spark; do not log a batch cut off at the end, and
     print nothing about connections that end with the JVM."""

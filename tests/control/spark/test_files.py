@@ -15,7 +15,7 @@ import pytest
 from millstream.algebra.values import encode
 from millstream.control.job.identity import identify, read_identity
 from millstream.control.job.parts import BatchLog, check_checkpoint
-from millstream.control.spark.files import SparkFiles
+from millstream.control.spark.files import SparkFiles, _sound_offsets
 from millstream.errors import InputError
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.records import Remember
@@ -196,3 +196,12 @@ def test_the_control_log_is_short(job: Path) -> None:
     put(job / "spark" / "offsets" / str(LAST + 1), b'v1\n{}\n{"log": 99, "now": 9, "streams": "{}"}')
     with pytest.raises(InputError, match=r"M5025: .*control\.log' ends at position 0, but batch 8 began at .* 99"):
         opened(job)[0].mend(0)
+
+
+@pytest.mark.parametrize("other", ["0", "-", '{"s":{"0":3}}', ""])
+def test_offsets_of_other_sources_are_what_they_like(tmp_path: Path, other: str) -> None:
+    path = tmp_path / "0"
+    put(path, f'v1\n{{}}\n{{"log": 0}}\n{other}'.encode())
+    assert _sound_offsets(path)
+    put(path, f'v1\n{{}}\n{{"log": 0\n{other}'.encode())
+    assert not _sound_offsets(path)

@@ -94,17 +94,17 @@ class SparkFiles:
     def _mend_offsets(self, committed: int, end: int) -> None:
         for number in range(max(0, self._noted.number - KEPT + 1), self._noted.number + 1):
             note, path = self._noted.of(number), self._offsets / str(number)
-            if note is not None and not (_sound(path, "v1") and path.read_text() == note.offset):
+            if note is not None and not (_sound_offsets(path) and path.read_text() == note.offset):
                 LOG.warning("'%s' is missing or damaged: written anew from 'batches.log'", path)
                 self._offsets.mkdir(parents=True, exist_ok=True)
                 _remove(path)
                 write_whole(path, note.offset.encode(), durable=True)
         begun = max(_numbers(self._offsets), default=-1)
-        if begun > self._noted.number and not _sound(self._offsets / str(begun), "v1"):
+        if begun > self._noted.number and not _sound_offsets(self._offsets / str(begun)):
             self._remove_last(self._offsets / str(begun), "no result of the batch has left it; it is planned anew")
             begun = max(_numbers(self._offsets), default=-1)
         for number in {committed, begun - 1, begun} - {-1, -2}:
-            if not _sound(self._offsets / str(number), "v1"):
+            if not _sound_offsets(self._offsets / str(number)):
                 raise lacking(self._offsets / str(number), "is missing or damaged")
         if (log := int(self.offset(begun)["log"])) > end:
             path = self.folder.parent / "control.log"
@@ -193,10 +193,20 @@ def _remove(path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _sound(path: Path, start: str) -> bool:
+def _sound_offsets(path: Path) -> bool:
+    """The offsets of the job's own source are JSON; those of other sources, in the lines behind it, are what they
+    like: a number, or a dash."""
+    try:
+        _version, _metadata, own, *_ = path.read_text(errors="replace").splitlines()
+    except (OSError, ValueError):
+        return False
+    return own.startswith("{") and own.endswith("}") and _sound(path, "v1", "")
+
+
+def _sound(path: Path, start: str, end: str = "}") -> bool:
     """Return whether a small file is there, begins and ends as it should, and has its checksums."""
     data = path.read_bytes() if path.exists() else b""
-    if not (data.startswith(start.encode()) and data.rstrip().endswith(b"}")):
+    if not (data.startswith(start.encode()) and data.rstrip().endswith(end.encode())):
         return False
     kept = _crc(path).read_bytes() if _crc(path).exists() else b""
     if len(kept) <= _HEAD.size or _HEAD.unpack_from(kept) != (b"crc\0", PIECE):

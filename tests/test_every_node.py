@@ -203,6 +203,8 @@ def planned(transcript: str) -> Iterator[Plan]:
         if not isinstance(step, Statement) or step.error is not None:
             continue
         for statement in parse(step.text):
+            if getattr(statement, "replaces", False) and getattr(statement, "name", "") in catalog:
+                catalog.drop("VIEW", statement.name)
             if not getattr(statement, "unless_exists", False) or getattr(statement, "name", "") not in catalog:
                 declare(statement, catalog)
             if isinstance(statement, ast.Drop) and statement.kind.lower() != "query":

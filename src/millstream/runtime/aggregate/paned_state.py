@@ -127,7 +127,8 @@ class PanedState(GroupState):
         for some in self.windows(self.table.frame(), closes, after, until):
             rows += some.height
             if rows > MOST_ROWS:
-                raise ResultOutOfRange(f"more than {MOST_ROWS:,} windows and groups close at once; a longer SLIDE has fewer")
+                message = f"more than {MOST_ROWS:,} windows and groups close at once; a longer SLIDE has fewer"
+                raise ResultOutOfRange(message)
             yield some
 
     def windows(

@@ -7,14 +7,14 @@ ARCHIVE := $(VENV)/share/millstream/spark.jsa
 
 export POLARS_MAX_THREADS ?= 1
 
-.PHONY: help setup java lint types test fuzz soak bench bench-peers demo cluster cluster-stop clean
+.PHONY: help setup java lint types test fuzz soak bench bench-smoke bench-peers demo cluster cluster-stop clean
 
 help:
 	@echo "make demo     open auctions on Spark, for a minute   make test          set-up, lint, types, tests"
 	@echo "make setup    create .venv                           make bench         measure, write JSON and PNG"
 	@echo "make cluster  a Spark cluster on this machine        make cluster-stop  stop it"
 	@echo "make soak     random scripts, restarts, kills -9     make bench-peers   other engines on the same files"
-	@echo "make fuzz     properties on many more examples"
+	@echo "make fuzz     properties on many more examples       make bench-smoke   every benchmark on tiny data"
 
 setup: $(STAMP) java $(ARCHIVE)
 
@@ -41,8 +41,10 @@ lint: $(STAMP)
 types: $(STAMP)
 	@$(BIN)/mypy
 
-test: setup lint types
-	@MILLSTREAM_SPARK_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist loadgroup src bench/millstream_bench tests  # groups run first: they take longest
+TURN ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 1)
+
+test: setup lint types  # TURN: which of the cases that take turns; those of a commit are always the same
+	@MILLSTREAM_TURN=$(TURN) MILLSTREAM_SPARK_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist loadgroup src bench/millstream_bench tests  # groups run first: they take longest
 
 fuzz: setup  # every property on twenty times as many examples, never the same ones
 	@MILLSTREAM_TRIES=5 $(BIN)/python -m pytest -n 2 --timeout 7200 tests --ignore tests/spark
@@ -57,6 +59,9 @@ soak: setup
 	@$(BIN)/millstream soak --what mixture --kills 40
 	@$(BIN)/millstream soak --what damage
 	@$(BIN)/millstream soak --what memory
+
+bench-smoke: setup  # every benchmark on tiny data; `make test` runs some at each commit
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup tests/bench
 
 bench: setup
 	@$(BIN)/millstream bench engine --out bench/results

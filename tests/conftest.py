@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from millstream.algebra.python.library import LIBRARY
+from tests.tries import TURN
 
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("here"), derandomize=True)
@@ -20,3 +21,8 @@ atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
 def _own_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test has only the functions that it registers itself, and no later test has them."""
     monkeypatch.setattr(LIBRARY, "_own", {})
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if TURN:
+        terminalreporter.write_line(f"turn {TURN}: MILLSTREAM_TURN={TURN} repeats its choice of cases")

@@ -20,6 +20,7 @@ from millstream_bench.prodding.tools.prods import lead_of, prods, punctuations
 from millstream_bench.prodding.tools.streamer import PROD, PUNCTUATION, Control, Delivery, Streamer, chopped, paced
 from millstream_bench.prodding.tools.top_only import prod_topmost
 from millstream_bench.suite.report import Finding
+from tests.tries import sometimes
 
 TINY = replace(
     QUICK, length=90, lengths=(60,), hours=0.4, pairs=1, slides=4, per_slide=100, paced_slides=4, paced_scale=50.0
@@ -32,6 +33,7 @@ def findings() -> dict[str, Finding]:
     return {name: EXPERIMENTS[name](TINY) for name in RUN}
 
 
+@sometimes(2, 5)
 @pytest.mark.xdist_group("prodding bench")  # they share a run
 class TestRun:
     def test_everything_is_shown(self, findings: dict[str, Finding], tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ from pyspark.sql import SparkSession
 import millstream as ms
 from millstream.errors import MillstreamError
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 BIDS = """CREATE STREAM bids (auction BIGINT, price BIGINT, ts TIMESTAMP) ORDER BY ts
           WITH (connector = 'nexmark', stream = 'bid', events = '20000', max_rows_per_trigger = '10000')"""
 JOIN = """SELECT a.category, b.auction, b.price FROM bids b JOIN auctions a ON b.auction = a.id

@@ -9,8 +9,6 @@ from pyspark.sql import SparkSession
 
 import millstream as ms
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 STREAM = "CREATE STREAM s (ts BIGINT, k BIGINT) ORDER BY ts WITH (connector = 'csv', path = '{}')"
 COUNTS = "SELECT window_end, k, COUNT(*) AS n FROM s [RANGE 10] GROUP BY k"
 

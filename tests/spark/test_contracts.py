@@ -17,8 +17,6 @@ import millstream as ms
 from millstream.control.connection import Connection
 from millstream.errors import MillstreamError
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 STREAM = "CREATE STREAM {} (auction BIGINT, price BIGINT) PUNCTUATED ON (auction #) EVERY 1 SECOND"
 OVER_JOIN = """
 CREATE QUERY q AS

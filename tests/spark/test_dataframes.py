@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 import millstream as ms
 from millstream.errors import MillstreamError
 
-pytestmark = pytest.mark.xdist_group("spark")
 ZONE = "spark.sql.session.timeZone"
 
 

@@ -7,13 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 
 import millstream as ms
 from millstream.algebra.qualities import Qualities
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 WINDOW = 100
 CLOSE = """

@@ -11,8 +11,6 @@ from millstream.control.spark.given_session import check_workers, spare_log
 from millstream.control.spark.job import Stopped
 from millstream.errors import BindError, PlanError
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 BARE = """#!/bin/sh
 PYTHONPATH=$(echo "$PYTHONPATH" | tr : '\\n' | grep spark | tr '\\n' :) exec python3 -S "$@"
 """

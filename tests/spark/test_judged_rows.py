@@ -12,7 +12,6 @@ from tests.spark.test_connector_streams import wait_for
 
 import millstream as ms
 
-pytestmark = pytest.mark.xdist_group("spark")
 HUGE = 1 << 62
 
 

@@ -13,8 +13,6 @@ from tests.control.observe.test_losses import warned
 import millstream as ms
 from millstream.control.observe.losses import losses
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def test_warnings_on_spark(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "in").mkdir()

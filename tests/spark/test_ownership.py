@@ -8,8 +8,6 @@ from pyspark.sql import SparkSession
 import millstream as ms
 from millstream.errors import OptionError
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SETTINGS = {
     "spark.sql.session.timeZone": "America/New_York",
     "spark.sql.adaptive.enabled": "true",

@@ -11,8 +11,6 @@ from millstream.errors import InputError, OperatorError
 from millstream_bench.soak.program import Workload, read_rows
 from millstream_bench.soak.run import Soak
 
-pytestmark = pytest.mark.xdist_group("recovery")
-
 FILES = "CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) ORDER BY ts WITH (connector = 'csv', path = '{}', once = true)"
 PRODUCT = "SELECT k, v * 2000000 AS p FROM s INTO parquet WITH (path = '{}')"
 """A product may not fit BIGINT."""

@@ -2,12 +2,9 @@
 
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 import millstream as ms
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 STREAMS = {
     "fed": "CREATE STREAM fed (k BIGINT, ts BIGINT) ORDER BY ts",

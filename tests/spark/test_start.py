@@ -7,8 +7,6 @@ from pyspark.sql import SparkSession
 
 import millstream as ms
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SUMS = "SELECT window_end, k, COUNT(*) AS n FROM s [RANGE 10] GROUP BY k"
 
 

@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 import millstream as ms
 from millstream.control.connection import Connection
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 ROWS = [(v, 2, v) for v in range(40)]
 

@@ -1,48 +1,34 @@
-"""Transcripts on Spark: every third one on two shards, some without cached state, a sample with restarts.
+"""Transcripts on Spark: samples of this turn on two shards, without cached state, and with restarts.
 
 `make soak` runs all of them: cut at random, and restarted after every batch.
 """
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 from tests.paths import TRANSCRIPTS
+from tests.tries import chosen
 
 from millstream.testing.runner import Variant, transcripts
 from millstream.testing.spark import run_paths_on_spark
 
-RESTARTED = (
-    "aggregate/tumbling",
-    "early/w03_windows_of_groups",
-    "engine/queries_come_and_go",
-    "join/three_streams",
-    "feedback/closed_keys",
-    "over/out_of_order",
-    "sequence/recent",
-    "source/late_and_bad",
-)
-
-pytestmark = pytest.mark.xdist_group("spark")
+FILES = transcripts([TRANSCRIPTS])
+SEQUENCES = transcripts([TRANSCRIPTS / "sequence"])
 
 
 @pytest.mark.parametrize(
-    ("variant", "cached", "places", "step", "count"),
-    [(Variant(shards=2), True, "", 3, 75), (Variant(shards=2, cut="random:4"), False, "sequence", 1, 3)],
-    ids=["two shards", "sequences, no cache, random cuts"],
+    ("files", "variant", "cached"),
+    [
+        (chosen(FILES, 6), Variant(shards=2), True),
+        (chosen(SEQUENCES, 2), Variant(shards=2, cut="random:4"), False),
+        (chosen(FILES, 50), Variant(shards=2, restart=True), True),
+    ],
+    ids=["two shards", "sequences, no cache, random cuts", "restarted"],
 )
 @pytest.mark.timeout(1800)
-def test_transcripts_on_spark(
-    spark: SparkSession, variant: Variant, cached: bool, places: str, step: int, count: int
-) -> None:
-    outcomes = run_paths_on_spark(spark, transcripts([TRANSCRIPTS / places])[::step], variant, cached=cached)
+def test_transcripts_on_spark(spark: SparkSession, files: list[Path], variant: Variant, cached: bool) -> None:
+    outcomes = run_paths_on_spark(spark, files, variant, cached=cached)
     failures = [f"{outcome.name}: {failure}" for outcome in outcomes for failure in outcome.failures]
     assert not failures, "\n".join(failures)
-    assert len(outcomes) > count
-
-
-@pytest.mark.timeout(1800)
-def test_transcripts_restarted_on_spark(spark: SparkSession) -> None:
-    files = [TRANSCRIPTS / f"{name}.transcript" for name in RESTARTED]
-    outcomes = run_paths_on_spark(spark, files, Variant(shards=2, restart=True))
-    failures = [f"{outcome.name}: {failure}" for outcome in outcomes for failure in outcome.failures]
-    assert not failures, "\n".join(failures)
-    assert len(outcomes) == len(RESTARTED)
+    assert len(outcomes) == len(files) > 0

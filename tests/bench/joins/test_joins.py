@@ -22,6 +22,7 @@ from millstream_bench.joins.several import Case, cases, with_droppable
 from millstream_bench.joins.sizes import FULL, QUICK
 from millstream_bench.joins.trees import named, planted, run_tree, shapes, together, written
 from millstream_bench.spark.measurement import Batch, Measurement
+from tests.tries import sometimes
 
 PARTS = {name: name for name in bench.EXPERIMENTS if name not in ("several", "on_disk")}
 
@@ -164,6 +165,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     return out, bench.run(out=out, names=list(PARTS), quick=True, spark=False)
 
 
+@sometimes(3, 5)
 @pytest.mark.xdist_group("joins")  # they share a run
 class TestRun:
     def test_everything_is_shown(self, quick: tuple[Path, dict[str, Any]]) -> None:

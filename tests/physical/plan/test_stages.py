@@ -6,7 +6,6 @@ import os
 import random
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -17,9 +16,9 @@ from millstream.control.mill import LocalMill
 from millstream.control.mill.base import Mill
 from millstream.physical.plan.exchange import Exchange, Gather
 from millstream.physical.plan.stages import QueryPart, depth, parts
-from millstream.testing.runner import LocalHost, Variant, run_text, transcripts
-from tests.paths import GOLDEN, TRANSCRIPTS
-from tests.tries import SHARE, tries
+from millstream.testing.runner import LocalHost
+from tests.paths import GOLDEN
+from tests.tries import tries
 
 STREAMS = """
     CREATE STREAM a (id BIGINT, seller BIGINT, ts BIGINT) ORDER BY ts;
@@ -111,14 +110,6 @@ def test_explain_shows_the_stages() -> None:
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", transcripts([TRANSCRIPTS])[:: 1 if SHARE >= 1 else 3], ids=lambda path: path.stem)
-def test_transcripts_in_jobs_without_spark(path: Path) -> None:
-    variant = Variant(shards=3, cut="random:9")
-    host = LocalHost(cached=False)
-    outcome = run_text(path.read_text(encoding="utf-8-sig"), variant, path.name, host)
-    assert not outcome.failures, "\n".join(map(str, outcome.failures))
 
 
 KINDS = {

@@ -13,8 +13,9 @@ from millstream_bench.engine.burstiness import burstiness
 from millstream_bench.engine.experiment import Experiment
 from millstream_bench.engine.run import run
 from millstream_bench.engine.workload import poisson, poisson_bursts, regular, spaced_bursts
+from tests.tries import sometimes
 
-pytestmark = pytest.mark.xdist_group("experiments")  # they share a run
+pytestmark = [sometimes(4, 5), pytest.mark.xdist_group("experiments")]  # they share a run
 
 
 @pytest.fixture(scope="module")

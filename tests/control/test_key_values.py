@@ -141,6 +141,22 @@ def test_values_count_as_integers_do(name: str, way: tuple[str, int, bool]) -> N
     assert "-0.0" not in str(found) or name not in GROUPED
 
 
+def test_a_joined_row_has_its_own_zeros() -> None:
+    mill = LocalMill()
+    mill.execute("CREATE STREAM a (k DOUBLE, ts BIGINT) ORDER BY ts; CREATE STREAM b (k DOUBLE, ts BIGINT) ORDER BY ts")
+    mill.add_query("q", "SELECT a.k, b.k AS j, 1.0 * b.k AS l, b.* FROM a [RANGE 9] JOIN b [RANGE 9] ON a.k = b.k")
+    mill.add_query("n", "SELECT DISTINCT b.k FROM a JOIN b ON a.k = b.k")
+    mill.add_query("g", "SELECT b.k, COUNT(*) AS n FROM a JOIN b ON a.k = b.k GROUP BY b.k")
+    mill.feed_line("a", "0.0 | 1")
+    mill.feed_line("b", "-0.0 | 2")
+    for stream in "ab":
+        mill.feed_line(stream, "[*, *]")
+    mill.batch()
+    assert repr(mill.take_rows("q").rows()) == "[(0.0, -0.0, -0.0, -0.0, 2)]"
+    assert repr(mill.take_rows("n").rows()) == "[(0.0,)]"
+    assert repr(mill.take_rows("g").rows()) == "[(0.0, 1)]"
+
+
 def test_nan_in_a_primary_key_is_never_late() -> None:
     def accepted(*, cut: bool) -> tuple[str, int]:
         mill = LocalMill()

@@ -56,8 +56,12 @@ class Type(Enum):
         return self in (Type.INT, Type.BIGINT)
 
     @property
+    def is_float(self) -> bool:
+        return self in (Type.REAL, Type.DOUBLE, Type.DECIMAL)
+
+    @property
     def is_numeric(self) -> bool:
-        return self in (Type.INT, Type.BIGINT, Type.REAL, Type.DOUBLE, Type.DECIMAL)
+        return self.is_integer or self.is_float
 
     @property
     def is_array(self) -> bool:
@@ -123,7 +127,7 @@ def parse_value(text: str, type_: Type) -> Any:
     text = text.strip(BLANKS)
     if type_ is Type.VARCHAR:
         return text
-    if type_ in (Type.INT, Type.BIGINT):
+    if type_.is_integer:
         if _INTEGER.fullmatch(text) is None:
             raise _misfit(text, type_)
         bits = 31 if type_ is Type.INT else 63
@@ -131,7 +135,7 @@ def parse_value(text: str, type_: Type) -> Any:
         if not -(1 << bits) <= value < 1 << bits:
             raise ValueError(f"{short(text)} is out of range for {type_.value}")
         return value
-    if type_ in (Type.REAL, Type.DOUBLE, Type.DECIMAL):
+    if type_.is_float:
         return float(text) if _INFINITE.fullmatch(text) or _NAN.fullmatch(text) else _finite(text, type_)
     if type_ is Type.BOOLEAN:
         if text.lower() not in _BOOLEANS:

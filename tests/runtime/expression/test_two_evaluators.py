@@ -80,7 +80,20 @@ BY_CONSTANT = [f"POWER({{0}}, {n})" for n in (0.5, 2, 0, -1, 1, 3, -0.5)] + [
 BY_CONSTANT += [f"MOD({{0}}, {n})" for n in (3, -3, 0, 0.5)] + [f"MOD({n}, {{0}})" for n in (7, -7, 0, 0.5)]
 BY_CONSTANT += ["ROUND({0}, 0)", "ROUND({0}, 3)", "ROUND({0}, NULL)"]
 BY_CONSTANT += [f"{name}({{0}}, {n})" for name in ("COALESCE", "GREATEST", "LEAST", "NULLIF") for n in (0, -0.5)]
-BY_CONSTANT += ["{0} * 0.5", "{0} / 3", "3 / {0}", "{0} - 0.5", "1 - {0}", "{0} * -1", "{0} % 3", "GREATEST(0.5, {0})"]
+BY_CONSTANT += [
+    "{0} * 0.5",
+    "{0} / 3",
+    "3 / {0}",
+    "{0} - 0.5",
+    "1 - {0}",
+    "0 - {0}",
+    "{0} + 0",
+    "0.0 + {0}",
+    "{0} - 0",
+    "{0} * -1",
+    "{0} % 3",
+    "GREATEST(0.5, {0})",
+]
 CASTS = {
     "b": "ilsb",
     "i": "ilrdsbtw",
@@ -259,7 +272,7 @@ INCOMPARABLE = [
     (r"CAST\([ilrd] AS TIMESTAMP\)", "it has no such cast"),
     (r"CAST\(r AS VARCHAR\)", "its exponents begin later"),
     (r"CONCAT\(.*'.*", "it skips NULLs"),
-    (r"r [-*] \S*|1 - [ri]|i \* -1", "what a REAL or an INT becomes with a constant"),
+    (r"r [-*+] \S*|[01][.0]* [-+] [ri]|i \* -1", "what a REAL or an INT becomes with a constant"),
     (r"ROUND\(.*, [il]\)", "its number of digits is a constant"),
     (r"SUBSTRING\(s, -2, l\)", "a negative length counts back"),
 ]

@@ -139,6 +139,7 @@ def _select(select: ast.Select, catalog: Catalog) -> Plan:
         plan = _aggregated(select, entries, scope, plan)
     else:
         _check_window(select, entries, scope)
+        scope = replace(scope, joined=True)
         plan = _projected(plan, _items(select, scope, ExpressionBinder(scope, "SELECT")))
     if select.distinct and (arrays := [a for a in plan.schema if a.type.is_array]):
         message = f"SELECT DISTINCT of an array ('{arrays[0].name}') is not possible"

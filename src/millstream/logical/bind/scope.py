@@ -53,7 +53,8 @@ class Entry:
 class Scope:
     """`merged` are the columns of USING, which are one column and not ambiguous.
 
-    `same` maps columns of the plan to the equal one on which a join emits punctuation: of two keys, the left one.
+    `same` maps columns of the plan to the equal one on which a join emits punctuation: of two keys, the left one. Of
+    floats it may be another value (-0.0 equals 0.0), which rows that are `joined` must not show.
     `aliases` are those of the select list, which no clause but HAVING may use.
     """
 
@@ -63,6 +64,7 @@ class Scope:
     aliases: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()
     """Those of `aliases` that name an aggregate."""
+    joined: bool = False
 
     @property
     def prefixed(self) -> bool:
@@ -71,7 +73,8 @@ class Scope:
     def column(self, entry: Entry, name: str) -> Column:
         """Return the plan's column for a column of an entry."""
         full = f"{entry.alias}.{name}" if self.prefixed else name
-        return Column(entry.schema.type_of(name), self.same.get(full, full))
+        type_ = entry.schema.type_of(name)
+        return Column(type_, full if self.joined and type_.is_float else self.same.get(full, full))
 
     def entry(self, alias: str) -> Entry:
         known = {entry.alias: entry for entry in self.entries}

@@ -42,7 +42,7 @@ def call(node: Call, evaluated: Callable[[Expression], pl.Expr]) -> pl.Expr:
     if node.function in _CHOICES:
         values = [convert(value, type_, node.type) for value, type_ in arguments]
         made = _CHOICES[node.function](values)
-        if node.function == "GREATEST" and node.type in (Type.DOUBLE, Type.REAL, Type.DECIMAL):
+        if node.function == "GREATEST" and node.type.is_float:
             # Polars ignores NaN, which is greater than all other numbers.
             nan = pl.lit(math.nan, dtype=node.type.polars)
             return pl.when(pl.any_horizontal(value.is_nan() for value in values)).then(nan).otherwise(made)

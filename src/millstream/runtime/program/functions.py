@@ -76,7 +76,7 @@ def call(made: Expressions, node: Call) -> Code:
             first, again = made.named(code)
             text = f"({again} if {first} is not None else {text})"
         return Code(text, last.nullable)
-    if node.function in ("GREATEST", "LEAST") and node.type not in (Type.DOUBLE, Type.REAL, Type.DECIMAL):
+    if node.function in ("GREATEST", "LEAST") and not node.type.is_float:
         values = [made.value(each) for each in arguments]
         known = not any(value.nullable for value in values)
         name = {"GREATEST": "max", "LEAST": "min"}[node.function] if known else node.function.lower()

@@ -34,8 +34,6 @@ from millstream.logical.bind.aggregate.symbolic import NotSymbolic, simplified, 
 from millstream.logical.bind.coercion import cast
 from millstream.logical.references import references
 
-_FLOATS = (Type.DOUBLE, Type.REAL, Type.DECIMAL)
-
 Nullable = Callable[[Expression], bool]
 
 
@@ -204,7 +202,7 @@ class _Recogniser:
     def _greatest(self, value: Expression) -> Expression:
         """The greatest value. In a body NaN is greater than all other numbers, and MAX has it only if it is alone."""
         made = self._found.value(Part("MAX", value, self._known), value.type)
-        if value.type not in _FLOATS:
+        if not value.type.is_float:
             return made
         is_nan = Binary(Type.BOOLEAN, ">", value, Literal(Type.DOUBLE, math.inf))
         taken = is_nan if self._known is None else conjunction((self._known, is_nan))

@@ -16,7 +16,7 @@ from millstream.logical import library
 from millstream.logical.bind.aggregate.library import _bound, find
 from millstream.logical.catalog import Catalog
 from millstream.runtime.over.evaluation import Evaluation, evaluation
-from millstream.runtime.over.versions import versions_of
+from millstream.runtime.over.row_aggregate import versions_of
 from tests.paths import DOCS
 
 

@@ -82,6 +82,12 @@ class Fold(ABC):
         made = scans.doubled(lambda a, b: self.merge(b, a), tuple(v[::-1] for v in values), turned)
         return tuple(value[::-1] for value in made)
 
+    def extend(self, before: Arrays, values: Arrays, places: Places) -> None:
+        """Merge partial results with those of the tuples that follow them, at these places of the values."""
+        merged = self.merge(before, tuple(value[places] for value in values))
+        for value, own in zip(values, merged, strict=True):
+            value[places] = own
+
     def chosen(self, tuples: pl.DataFrame) -> Mask | None:
         """Return the tuples that FILTER takes; None: all."""
         return None if self.filter is None else tuples.get_column(self.filter).fill_null(False).to_numpy()

@@ -18,8 +18,7 @@ from millstream.algebra.frame import Frame
 from millstream.runtime.over.evaluation import evaluation
 from millstream.runtime.over.framed import Evaluation, framed
 from millstream.runtime.over.members import Pick
-from millstream.runtime.over.row_aggregate import Row, Versions
-from millstream.runtime.over.versions import versions_of
+from millstream.runtime.over.row_aggregate import Row, Versions, versions_of
 
 
 @dataclass(slots=True)

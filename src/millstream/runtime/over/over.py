@@ -3,21 +3,24 @@
 | | |
 |---|---|
 | computes | each tuple, with aggregates of the tuples of its partition in a frame that ends with it |
+| | user-defined aggregates: each tuple, as many times as they return rows, with these rows |
 | order | by timestamp, equal timestamps by arrival; latent streams: by arrival. A tuple never sees later ones |
 | `SLIDE` of rows | every n-th tuple of a partition only |
 | `SLIDE` of time | the last tuple of each slot and partition only, once time has reached the end of the slot |
-| `ACTIVE EXPIRATION` | besides, a row for each tuple that leaves the frame, once time has passed it (`active.py`) |
+| `ACTIVE EXPIRATION` | besides, a row for each tuple that leaves the frame, once time has passed it |
 | state | `RANGE`: the tuples in the frame; `ROWS k`: k tuples a partition; `UNBOUNDED`: a partial result a partition |
+| | of an aggregate that takes one tuple at a time, besides, what it keeps for each partition |
 | punctuation in → purged → out | on the partition alone → partitions that match it → itself |
 | | any other → nothing → itself; where rows are held back, once none of them matches it |
 | progress v, or the port's bound v | → tuples that leave the frame by v → v, or the oldest row held back |
 | cost | a sort of the tuples by partition and two running merges, whatever the size of the frame |
+| | of an aggregate that takes one tuple at a time: some microseconds a tuple, and what it does |
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -28,22 +31,19 @@ from millstream.algebra.frame import Frame
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema, TimeKind
 from millstream.algebra.time_limits import own_limits
+from millstream.collection import uncollected
 from millstream.runtime.operator.contract import Input, Operator, Output
-from millstream.runtime.operator.frames import pick, where
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Pending
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.operator.time_closing import TimeClosing
-from millstream.runtime.over.active import ActiveWindows, merged_by_time
 from millstream.runtime.over.folded import foldable, refuse, split_reasons
+from millstream.runtime.over.frames import Frames, Slots, with_results
 from millstream.runtime.over.panes import Panes
+from millstream.runtime.over.row_held import row_frames
 from millstream.runtime.over.sliding import Sliding
-from millstream.runtime.over.slots import Slots
 from millstream.runtime.over.totals import Totals
-from millstream.runtime.over.windows import Windows
+from millstream.runtime.over.windows import ActiveWindows, Windows
 from millstream.runtime.state.table import StateTable
-
-if TYPE_CHECKING:
-    from millstream.runtime.operator.registry import Site
 
 EVERY = 1 << 60
 """The size of a frame that has all tuples of a partition."""
@@ -57,33 +57,24 @@ class Over(Operator):
         schema: Schema,
         partition: tuple[str, ...],
         frame: Frame,
-        calls: tuple[AggregateCall, ...],
+        calls: tuple[AggregateCall, ...] | tuple[RowCall, ...],
         merges: bool = False,
     ) -> None:
         self.schema, self.merges = schema, merges
         self._partition = {name: name for name in partition}
-        self._frames = _frames(input_schema, partition, frame, calls)
-        self._slots = None if frame.slots is None else Slots(schema, partition, frame.slots)
-        self._held = self._frames if isinstance(self._frames, ActiveWindows) else self._slots
-        """What holds back rows until time releases them."""
+        self._names = list(schema.polars)
+        self._frames = _frames(input_schema, schema, partition, frame, calls)
+        self._held = self._frames.held
         self.timed = self._held is not None
         self._closing = TimeClosing(own_limits(input_schema.trails, partition))
         self._latent = input_schema.kind is TimeKind.LATENT
-        self._names = list(schema.polars)
         self._now = NEVER
         """The highest bound, or timestamp of a tuple, so far."""
         self._pending = Pending()
         self._progress = NEVER, NEVER
         """The highest progress received in band, and emitted."""
 
-    @classmethod
-    def at(cls, site: Site, parameters: Mapping[str, Any]) -> Operator:
-        if any(isinstance(call, RowCall) for call in parameters["calls"]):
-            from millstream.runtime.over.row_over import RowOver
-
-            return RowOver(**parameters)
-        return super().at(site, parameters)
-
+    @uncollected()
     def process(self, inputs: Sequence[Input]) -> Output:
         port = inputs[0]
         punctuations = NO_PUNCTUATIONS if port.punctuations is None else port.punctuations
@@ -93,11 +84,7 @@ class Over(Operator):
         if self._held is not None:
             refuse(unfit)
         self._now = max(self._now, port.bound, punctuations.progress)
-        if self._slots is not None:
-            made = self._slots.take(made, self._now)
-        elif isinstance(self._frames, ActiveWindows):
-            gone = self._frames.release(self._now)
-            made = merged_by_time(made, None if gone is None else pick(gone, self._names))
+        made = self._frames.release(made, self._now)
         self._purge(punctuations)
         return Output(made, self._propagated(punctuations) or None, exceeding=unfit if made is not None else None)
 
@@ -107,13 +94,8 @@ class Over(Operator):
             rows = self._in_order(rows)
         results, emitted = self._frames.take(rows)
         self._now = max(self._now, int(rows.item(-1, TS)))
-        if emitted is not None:
-            if not emitted.any():
-                return None, None
-            rows = where(rows, emitted)
         results, unfit = split_reasons(results)
-        columns = {series.name: series for series in (*rows.get_columns(), *results)}
-        return pl.DataFrame([columns[name] for name in self._names]), unfit
+        return with_results(rows, results, emitted, self._names), unfit
 
     def _in_order(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return tuples of a latent stream with times that do not fall: those of several streams may."""
@@ -158,24 +140,39 @@ class Over(Operator):
 
     def tables(self) -> Mapping[str, StateTable]:
         own = self._frames.tables()
-        return own if self._slots is None else {**own, "results": self._slots.table}
+        return {**own, "results": self._held.table} if isinstance(self._held, Slots) else own
 
     def scalars(self) -> dict[str, Any]:
-        return {"now": self._now, "progress": self._progress, "pending": self._pending.to_value()}
+        own = {"now": self._now, "progress": self._progress, "pending": self._pending.to_value()}
+        return {**own, **self._frames.scalars()}
 
     def restore_scalars(self, values: Mapping[str, Any]) -> None:
         self._now, self._progress = values["now"], tuple(values["progress"])
         self._pending.restore(values["pending"])
+        self._frames.restore_scalars(values)
 
     def state_rows(self) -> int:
-        return self._frames.count() + (0 if self._slots is None else len(self._slots.table))
+        return self._frames.count() + (len(self._held.table) if isinstance(self._held, Slots) else 0)
 
 
 def _frames(
-    schema: Schema, partition: Sequence[str], frame: Frame, calls: Sequence[AggregateCall]
-) -> Totals | Sliding | Windows:
+    schema: Schema,
+    output: Schema,
+    partition: Sequence[str],
+    frame: Frame,
+    calls: Sequence[AggregateCall] | Sequence[RowCall],
+) -> Frames:
+    if rows := [call for call in calls if isinstance(call, RowCall)]:
+        return row_frames(schema, output, partition, frame, rows)
+    columns = [call for call in calls if isinstance(call, AggregateCall)]
     if frame.active:
-        return ActiveWindows(schema, partition, frame, calls)
+        return ActiveWindows(schema, partition, frame, columns, output.polars)
+    made = _of_columns(schema, partition, frame, columns)
+    made.held = None if frame.slots is None else Slots(output.polars, partition, frame.slots)
+    return made
+
+
+def _of_columns(schema: Schema, partition: Sequence[str], frame: Frame, calls: Sequence[AggregateCall]) -> Frames:
     if all(map(foldable, calls)):
         if frame.size is None:
             return Totals(schema, partition, frame, calls)

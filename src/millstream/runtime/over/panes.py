@@ -16,12 +16,13 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.aggregate.call import AggregateCall
-from millstream.algebra.arrays import Mask, Places
+from millstream.algebra.arrays import Places
 from millstream.algebra.frame import Frame
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.over.folded import Folded
 from millstream.runtime.over.folds import Arrays, Fold
+from millstream.runtime.over.frames import Taken
 from millstream.runtime.over.partitions import Arranged
 from millstream.runtime.over.scans import lengths_of
 from millstream.runtime.over.sliding import Sliding
@@ -82,26 +83,19 @@ class Panes(Totals):
         outer = Frame("ROWS", width // self._pane - 1, slide // self._pane)
         self._outer = None if frame.tumbles else OfPanes(schema, partition, outer, self._folded)
 
-    def take(self, rows: pl.DataFrame) -> tuple[list[pl.Series], Mask | None]:
-        """Add tuples; return the results of those that are emitted, and which these are."""
-        self._load()
-        codes = self._partitions.codes(rows)
-        self._grow(self._partitions.count)
-        arranged = Arranged.by(codes)
-        touched = codes[arranged.order[arranged.starts]]
-        before = self._counts[touched]
-        position = np.arange(len(codes)) - arranged.start_of + np.repeat(before, arranged.lengths)
+    def take(self, rows: pl.DataFrame) -> Taken:
+        arranged, touched = self._arrange(rows)
+        position = arranged.positions(self._counts[touched])
         counted = np.flatnonzero(position % self._pane >= self._skipped)
         ended = position[counted] % self._pane == self._pane - 1
         merged = self._merge(rows, arranged, touched, position, counted)
-        self._counts[touched] += arranged.lengths
-        self._store(touched)
+        self._store(arranged, touched)
         places = arranged.order[counted[ended]]
         by_arrival = np.argsort(places)
         panes = {fold: tuple(own[ended][by_arrival] for own in arrays) for fold, arrays in merged.items()}
-        emitted = np.zeros(len(codes), dtype=np.bool_)
+        emitted = np.zeros(rows.height, dtype=np.bool_)
         emitted[places] = True
-        keys = [rows.get_column(name).gather(places[by_arrival]) for name in self._names]
+        keys = [rows.get_column(name).gather(places[by_arrival]) for name in self._partition]
         if self._outer is None:
             return self._folded.results(panes, keys), emitted
         columns = [
@@ -119,7 +113,7 @@ class Panes(Totals):
         self, rows: pl.DataFrame, arranged: Arranged, touched: Places, position: Places, counted: Places
     ) -> dict[Fold, Arrays]:
         """Return the partial results of panes up to each counted tuple, and keep those of the current panes."""
-        segment = np.repeat(np.arange(len(touched)), arranged.lengths)[counted]
+        segment = arranged.each(np.arange(len(touched)))[counted]
         pane = position[counted] // self._pane
         begins = np.ones(len(counted), dtype=np.bool_)
         begins[1:] = (segment[1:] != segment[:-1]) | (pane[1:] != pane[:-1])
@@ -131,10 +125,8 @@ class Panes(Totals):
         merged: dict[Fold, Arrays] = {}
         for fold, totals in zip(self._folded.folds, self._totals, strict=True):
             values = tuple(value[arranged.order][counted] for value in fold.lift(rows))
-            at, codes = starts[known], touched[segment[starts[known]]]
-            first = fold.merge(tuple(total[codes] for total in totals), tuple(value[at] for value in values))
-            for value, own in zip(values, first, strict=True):
-                value[at] = own
+            codes = touched[segment[starts[known]]]
+            fold.extend(tuple(total[codes] for total in totals), values, starts[known])
             merged[fold] = fold.running(values, starts)
             for total, value in zip(totals, merged[fold], strict=True):
                 total[touched[segment[last]]] = value[last]

@@ -27,7 +27,7 @@ import polars as pl
 from millstream.algebra.arrays import Mask, Places
 from millstream.runtime.operator.frames import pick, stack, where
 from millstream.runtime.operator.keys import discrete
-from millstream.runtime.over.scans import lengths_of
+from millstream.runtime.over.scans import Values, lengths_of
 
 CODE = "__code"
 _ROW = "__row"
@@ -190,3 +190,38 @@ class Arranged:
         starts = np.flatnonzero(changes)
         lengths = lengths_of(starts, size)
         return cls(order, starts, lengths, np.repeat(starts, lengths))
+
+    @property
+    def firsts(self) -> Places:
+        """The place of the first tuple of each partition."""
+        return self.order[self.starts]
+
+    @property
+    def last(self) -> Places:
+        """Where the last tuple of each partition is in this order."""
+        return self.starts + self.lengths - 1
+
+    def each(self, of_partition: Values) -> Values:
+        """Return the value of its partition for each tuple, in this order."""
+        return np.repeat(of_partition, self.lengths)
+
+    def positions(self, before: Places) -> Places:
+        """Return the number of each tuple in its partition, whose next number was `before`, in this order."""
+        return np.asarray(np.arange(len(self.order)) + self.each(before - self.starts))
+
+    def left(self) -> Places:
+        """Return the number of tuples of its partition from each tuple on, in this order."""
+        return np.asarray(self.each(self.starts + self.lengths) - np.arange(len(self.order)))
+
+    def ends(self, values: Values) -> Mask:
+        """Return which tuples are the last ones of their partition and value, where equal values are together."""
+        ends = np.ones(len(self.order), dtype=np.bool_)
+        ends[:-1] = values[1:] != values[:-1]
+        ends[self.last] = True
+        return ends
+
+    def placed(self, values: Values) -> Values:
+        """Return values in this order by the places of their tuples."""
+        made = np.empty_like(values)
+        made[self.order] = values
+        return made

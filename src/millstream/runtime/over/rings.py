@@ -89,9 +89,9 @@ def spans(first: Places, lengths: Places) -> Places:
 
 
 def extended(values: Values, size: int) -> Values:
-    """Return an array of at least this size, with zeros behind the values."""
+    """Return an array of at least this size, with zeros behind the values, or None behind objects."""
     if size <= len(values):
         return values
-    made = np.zeros(max(size, 2 * len(values), 16), dtype=values.dtype)
+    made = (np.empty if values.dtype == object else np.zeros)(max(size, 2 * len(values), 16), values.dtype)
     made[: len(values)] = values
     return made

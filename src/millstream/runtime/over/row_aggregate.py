@@ -18,12 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, Protocol
 
+from millstream.algebra.aggregate.row_call import RowCall
+from millstream.algebra.program.call import ProgramCall
+from millstream.errors import PlanError
+from millstream.runtime.program.compile import compiled
 from millstream.runtime.program.index import Row
 from millstream.runtime.program.inwindow import Inwindow
 
-__all__ = ["NO_ROWS", "Inwindow", "Row", "RowAggregate", "Rows", "Versions", "quiet_expiry", "rows_of"]
+__all__ = ["NO_ROWS", "Inwindow", "Row", "RowAggregate", "Rows", "Versions", "quiet_expiry", "rows_of", "versions_of"]
 
 Rows = Sequence[Row]
 NO_ROWS: Rows = ()
@@ -72,6 +77,29 @@ class Versions:
     indexes: tuple[tuple[int, ...], ...] = ()
     reads: bool = False
     deletes: bool = False
+
+
+@singledispatch
+def versions_of(call: RowCall) -> Versions:
+    """The versions of the aggregate that a call names. Each kind of call registers its own."""
+    raise PlanError("M3090", f"no way to run {type(call).__name__}")
+
+
+@versions_of.register
+def _compiled(call: ProgramCall) -> Versions:
+    base, window = (None if program is None else compiled(program) for program in (call.base, call.window))
+    body = call.window
+    return Versions(
+        base,
+        window,
+        len(call.outputs),
+        call.program.ignore_nulls,
+        body is not None and body.algebraic,
+        body is None or body.reads_window or bool(body.expire),
+        () if window is None else window.WINDOW_INDEXES,
+        body is not None and body.reads_window,
+        body is not None and body.deletes_from_window,
+    )
 
 
 def rows_of(saved: Iterable[Sequence[Any]] | None) -> Rows:

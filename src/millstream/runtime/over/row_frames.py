@@ -19,8 +19,10 @@ from millstream.algebra.aggregate.row_call import RowCall
 from millstream.algebra.arrays import Places
 from millstream.algebra.frame import Frame
 from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.schema import FOREVER, TS, Attribute, Schema
+from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.runtime.over.framed import combined
+from millstream.runtime.over.frames import Frames, Taken
+from millstream.runtime.over.partitions import Arranged
 from millstream.runtime.over.row_aggregate import Row, Rows
 from millstream.runtime.over.row_state import Partition, PartitionStore
 from millstream.runtime.state.table import StateTable
@@ -31,8 +33,8 @@ MANY = 1024
 """Number of tuples from which on they are taken by partition."""
 
 
-class RowFrames:
-    """The frames of all partitions and calls."""
+class RowFrames(Frames):
+    """The frames of all calls."""
 
     def __init__(
         self, schema: Schema, output: Schema, partition: Sequence[str], frame: Frame, calls: Sequence[RowCall]
@@ -51,34 +53,37 @@ class RowFrames:
         self._divided, self._emptied = bool(partition), 0
         """How often a window has become empty since partitions have been forgotten."""
         self._timely = frame.size is not None and not frame.rows and not frame.active
+        self._checked = False
+        """True once the state of a partition was found to be one that a checkpoint can hold."""
 
     # --- tuples -----------------------------------------------------------------------------------------------------
 
-    def made(self, rows: pl.DataFrame) -> pl.DataFrame | None:
-        """Take tuples in order; return the rows that they emit."""
+    def take(self, rows: pl.DataFrame) -> Taken:
         self._ensure_queued()
-        codes = self.store.codes(rows)
-        if len(self._arguments) == 1 and (order := _by_partition(codes)) is not None:
-            return self._made_by_partition(rows, codes[order], order)
-        found = [self.take(partition, time, arguments) for partition, time, arguments in self._tuples(rows)]
-        return self._emitted_in_order(rows, np.arange(rows.height), found)
+        if len(self._arguments) == 1 and rows.height >= MANY:
+            codes = self.store.codes(rows)
+            arranged = Arranged.by(codes)
+            if 2 * len(arranged.starts) <= rows.height:
+                return self._taken(arranged.order, self._by_partition(rows, codes, arranged))
+        found = [self._results(partition, time, arguments) for partition, time, arguments in self._tuples(rows)]
+        return self._taken(np.arange(rows.height), found)
 
-    def _made_by_partition(self, rows: pl.DataFrame, codes: Places, order: Places) -> pl.DataFrame | None:
-        """The same, for the tuples at these places, which are in the order of their partitions."""
-        numbers, first = (order + self.number).tolist(), self.number
-        taken = rows.select({TS, *self._arguments[0]})[order]
+    def _by_partition(self, rows: pl.DataFrame, codes: Places, arranged: Arranged) -> list[Rows]:
+        """Take tuples, one partition after the other; return their results in this order. What a partition holds is
+        then read once, not for each tuple again."""
+        order, first = arranged.order, self.number
+        numbers, taken = (order + first).tolist(), rows.select({TS, *self._arguments[0]})[order]
         times = taken.get_column(TS).to_list()
         arguments = [*zip(*(taken.get_column(name).to_list() for name in self._arguments[0]), strict=True)]
-        starts = np.flatnonzero(np.diff(codes, prepend=-1)).tolist()
         found: list[Rows] = []
-        for start, end in zip(starts, [*starts[1:], rows.height], strict=True):
-            partition = self.store.held[codes[start]]
+        for start, last in zip(arranged.starts.tolist(), arranged.last.tolist(), strict=True):
+            partition, end = self.store.held[codes[order[start]]], last + 1
             _, arrival = self._arrived(partition, times[start])
             partition.arrivals = arrival + end - start
             (each,) = partition.evaluations
             found += each.take_all(numbers[start:end], arrival, times[start:end], arguments[start:end])
         self.number = first + rows.height
-        return self._emitted_in_order(rows, order, found)
+        return found
 
     def _tuples(self, rows: pl.DataFrame) -> Iterator[tuple[Partition, int, list[Row]]]:
         """The partition, the time and the arguments of all groups of calls of each tuple."""
@@ -97,7 +102,7 @@ class RowFrames:
             self._queue(partition, time)
         return number, arrival
 
-    def take(self, partition: Partition, time: int, arguments: list[Row]) -> Rows:
+    def _results(self, partition: Partition, time: int, arguments: list[Row]) -> Rows:
         """Take the next tuple of a partition; return the rows of its results."""
         number, arrival = self._arrived(partition, time)
         if len(arguments) == 1:
@@ -105,26 +110,21 @@ class RowFrames:
         taken = zip(partition.evaluations, arguments, strict=True)
         return combined([each.take(number, arrival, time, given) for each, given in taken])
 
-    def _emitted_in_order(self, rows: pl.DataFrame, places: Places, found: Sequence[Rows]) -> pl.DataFrame | None:
-        """The tuples at these places, in the order of the page, each with the rows of its results."""
+    def _taken(self, places: Places, found: Sequence[Rows]) -> Taken:
+        """The results of the tuples at these places, in the order of the page."""
         counts = np.fromiter(map(len, found), np.int64, len(found))
+        rows = [*chain.from_iterable(found)]
+        made = [
+            pl.Series(each.name, [row[at] for row in rows], each.type.polars) for at, each in enumerate(self._columns)
+        ]
+        ordered = bool((places[1:] > places[:-1]).all())
+        if ordered and (counts == 1).all():
+            return made, None
         places = np.repeat(places, counts)
-        order = np.argsort(places, kind="stable") if (np.diff(places) < 0).any() else None
-        return self.joined(rows, places, [*chain.from_iterable(found)], order)
-
-    def joined(
-        self, rows: pl.DataFrame, places: Places, results: Sequence[Row], order: Places | None = None
-    ) -> pl.DataFrame | None:
-        """The tuples at these places with their results, and in this order."""
-        if not results:
-            return None
-        made = pl.DataFrame([_column(column, results, at) for at, column in enumerate(self._columns)])
-        if order is not None:
-            places, made = places[order], made[order]
-        whole = len(places) == rows.height and bool((places == np.arange(rows.height)).all())
-        own = {series.name: series for series in (rows if whole else rows[places]).get_columns()}
-        own |= {series.name: series for series in made.get_columns()}
-        return pl.DataFrame([own[name] for name in self._output.polars])
+        if ordered:
+            return made, places
+        order = np.argsort(places, kind="stable")
+        return [series.gather(order) for series in made], places[order]
 
     # --- time -------------------------------------------------------------------------------------------------------
 
@@ -134,6 +134,9 @@ class RowFrames:
 
     def purge(self, now: int) -> None:
         """Let tuples leave the frames of tuples at `now`, in all partitions."""
+        if not self._checked and self.store.held:
+            self._checked = True
+            self.store.check()
         if not self._timely or self._size is None or now == FOREVER:
             return
         self._ensure_queued()
@@ -172,7 +175,6 @@ class RowFrames:
                     self._queue(partition, first)
 
     def close(self, closed: Punctuations) -> None:
-        """Purge the partitions that match."""
         self.store.restore()
         if len(closed) and self.store.held:
             self.store.keep((~closed.match(self.store.keys.keys)).to_numpy())
@@ -191,36 +193,3 @@ class RowFrames:
 
     def count(self) -> int:
         return self.store.count()
-
-
-def _column(column: Attribute, results: Sequence[Row], at: int) -> pl.Series:
-    return pl.Series(column.name, [row[at] for row in results], column.type.polars)
-
-
-def _by_partition(codes: Places) -> Places | None:
-    """The places of many tuples by partition, each in its order: what a partition holds is then read once, not for each
-    tuple again. None: they are better taken as they come."""
-    if len(codes) < MANY:
-        return None
-    order = np.argsort(codes, kind="stable")
-    runs = 1 + np.count_nonzero(np.diff(codes[order]))
-    return order if runs <= len(codes) // 2 else None
-
-
-class HoldingFrames(RowFrames):
-    """Frames that hold back rows until time releases them. A closed partition is dropped once it owes none."""
-
-    def close(self, closed: Punctuations) -> None:
-        self.store.restore()
-        if len(closed) and self.store.held:
-            matched = closed.match(self.store.keys.keys).to_list()
-            for partition, match in zip(self.store.held, matched, strict=True):
-                if match:
-                    partition.closing = partition.changed = True
-            self._drop_closed()
-
-    def _drop_closed(self) -> None:
-        held = self.store.held
-        if any(partition.closing for partition in held):
-            owing = self._owing()
-            self.store.keep(np.array([not each.closing or each.identity in owing for each in held]))

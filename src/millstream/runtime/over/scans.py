@@ -43,11 +43,9 @@ def running(merge: np.ufunc, values: Values, starts: Places) -> Values:
         before[0] = 0
         return np.asarray(sums - np.repeat(before, lengths_of(starts, size)))
     lengths = lengths_of(starts, size)
-    merged = values.copy()
     is_long = lengths >= LONG
-    short = lengths[~is_long]
-    if len(short):
-        _double(merge, merged, np.repeat(starts, lengths), int(short.max()))
+    longest = int(lengths[~is_long].max(initial=0))
+    merged = doubled(lambda left, right: (merge(left[0], right[0]),), (values,), starts, longest)[0]
     for start, length in zip(starts[is_long].tolist(), lengths[is_long].tolist(), strict=True):
         merge.accumulate(values[start : start + length], out=merged[start : start + length])
     return merged
@@ -63,13 +61,16 @@ def turned(starts: Places, size: int) -> Places:
     return size - np.append(starts, size)[:0:-1]
 
 
-def doubled(merge: Merge, values: tuple[Values, ...], starts: Places) -> tuple[Values, ...]:
-    """Return the running merges of partial results that consist of several arrays, by doubling."""
+def doubled(merge: Merge, values: tuple[Values, ...], starts: Places, longest: int | None = None) -> tuple[Values, ...]:
+    """Return the running merges of partial results that consist of several arrays, by doubling. `longest`: the length
+    of the longest segment that matters."""
     size = len(values[0])
     lengths = lengths_of(starts, size)
-    within = np.arange(size) - np.repeat(starts, lengths)
     merged = tuple(value.copy() for value in values)
-    step, longest = 1, int(lengths.max(initial=0))
+    longest = int(lengths.max(initial=0)) if longest is None else longest
+    if longest < 2:
+        return merged
+    within, step = np.arange(size) - np.repeat(starts, lengths), 1
     while step < longest:
         inside = within[step:] >= step
         later = merge(tuple(m[:-step] for m in merged), tuple(m[step:] for m in merged))
@@ -77,15 +78,6 @@ def doubled(merge: Merge, values: tuple[Values, ...], starts: Places) -> tuple[V
             own[step:] = np.where(inside, made, own[step:])
         step *= 2
     return merged
-
-
-def _double(merge: np.ufunc, merged: Values, start_of: Places, longest: int) -> None:
-    within = np.arange(len(merged)) - start_of
-    step = 1
-    while step < longest:
-        inside = within[step:] >= step
-        merged[step:] = np.where(inside, merge(merged[:-step], merged[step:]), merged[step:])
-        step *= 2
 
 
 def lengths_of(starts: Places, size: int) -> Places:

@@ -18,6 +18,7 @@ from millstream.algebra.schema import TS
 from millstream.runtime.aggregate.overflow import ResultCheck
 from millstream.runtime.operator.frames import pick, take
 from millstream.runtime.over.ranges import Ranges
+from millstream.runtime.over.rings import spans
 
 _FRAME = "__frame"
 PORTION = 1 << 20
@@ -57,9 +58,9 @@ class Sliced(RangeCall):
     def _portion(self, tuples: pl.DataFrame, first: Places, last: Places) -> tuple[pl.Series, pl.Series]:
         """Return the results of some ranges, and the reasons of those that do not fit."""
         lengths = last - first + 1
-        ends = np.cumsum(lengths)
-        places = np.arange(ends[-1]) + np.repeat(first - (ends - lengths), lengths)
-        frames = take(tuples, places).with_columns(pl.Series(_FRAME, np.repeat(np.arange(len(first)), lengths)))
+        frames = take(tuples, spans(first, lengths)).with_columns(
+            pl.Series(_FRAME, np.repeat(np.arange(len(first)), lengths))
+        )
         reductions = [reduction.expression() for reduction in self.call.reductions()]
         by = [pl.col(name).first() for name in self._partition if name not in {r.name for r in self.call.reductions()}]
         partials = frames.group_by(_FRAME, maintain_order=True).agg(*reductions, *by)

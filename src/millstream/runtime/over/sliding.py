@@ -21,17 +21,15 @@ import polars as pl
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.arrays import Mask, Places
 from millstream.algebra.frame import Frame
-from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.algebra.schema import TS, Schema
 from millstream.runtime.operator.frames import pick, where
 from millstream.runtime.over.folded import Folded, chosen
 from millstream.runtime.over.folds import Arrays, Fold, Sums
+from millstream.runtime.over.frames import POSITION, Bounded, Taken
 from millstream.runtime.over.partitions import Arranged, Partitions
 from millstream.runtime.over.rings import Rings, extended, spans
 from millstream.runtime.over.scans import first_since, lengths_of
-from millstream.runtime.state.table import StateTable
 
-POSITION = "__position"
 SMALL = 1 << 31
 """As many integers below this as memory can have do not add up to more than 64 bits."""
 SPARE = 1 << 12
@@ -58,10 +56,17 @@ class _Step:
     """The last of these tuples in each partition."""
 
     def each(self, of_partition: Places) -> Places:
-        return np.repeat(of_partition, self.arranged.lengths)
+        return self.arranged.each(of_partition)
+
+    def behind(self, held: Places) -> tuple[Places, Places, Places]:
+        """Return how to put tuples held, by number for each partition, before the new ones of the partition: the places
+        of those held, those of the new ones, and the starts of the partitions."""
+        lengths = held + self.arranged.lengths
+        starts = np.cumsum(lengths) - lengths
+        return spans(starts, held), np.arange(len(self.position)) + self.each(np.cumsum(held)), starts
 
 
-class Sliding:
+class Sliding(Bounded):
     """The windows of all partitions, for calls that are computed of folds. `kept` are the columns to hold; `folds` are
     those of the calls, or compute the same of other columns."""
 
@@ -73,15 +78,8 @@ class Sliding:
         folded: Folded,
         folds: Sequence[Fold],
     ) -> None:
-        assert frame.size is not None
-        self._frame, self._size, self._schema = frame, frame.size, dict(kept)
-        self._kept = max(self._size, 1 if frame.slide is not None else 0)
-        """With ROWS: the number of tuples to hold for each partition."""
-        self._names = list(partition)
-        self._folded, self._all = folded, list(folds)
-        self._read = list(kept)
-        numbers = {POSITION: pl.Int64()} if frame.rows else {}
-        self.table = StateTable({name: self._schema[name] for name in self._read} | numbers)
+        super().__init__(kept, partition, frame, numbered=frame.rows)
+        self._schema, self._folded, self._all = dict(kept), folded, list(folds)
         self._assumed = {fold for fold in self._all if isinstance(fold, Sums) and fold.of != "total"}
         self._assumed -= {fold for fold in self._assumed if fold.filter is not None}
         """Folds that need not be computed as long as no argument is NULL, or none is a large integer."""
@@ -96,7 +94,7 @@ class Sliding:
         return cls({name: schema.polars[name] for name in read}, partition, frame, folded, folded.folds)
 
     def _reset(self) -> None:
-        self._partitions = Partitions(self._names, self._schema)
+        self._partitions = Partitions(self._partition, self._schema)
         nothing = np.zeros(0, dtype=np.int64)
         self._count, self._first, self._begin, self._block = nothing, nothing, nothing, nothing
         """For each partition: the position of its next tuple, of its oldest one, of the begin of its current block, and
@@ -107,32 +105,24 @@ class Sliding:
 
     # --- a step -------------------------------------------------------------------------------------------------------
 
-    def take(self, rows: pl.DataFrame) -> tuple[list[pl.Series], Mask | None]:
-        """Add tuples; return the results of those that are emitted, and which these are (None: all)."""
+    def take(self, rows: pl.DataFrame) -> Taken:
         self._build()
         tuples = pick(rows, self._read)
         if self._surprised(tuples):
             self._rebuild()
         step, low, merged = self._advance(tuples, self._partitions.codes(tuples))
-        order = step.arranged.order
         for fold in self._assumed:
             if fold.of == "count":
                 merged[fold] = (step.position - low + 1,)
             else:
                 merged[fold] = (merged[replace(fold, of="total")][0] >> 32,)
-        placed: dict[Fold, Arrays] = {}
-        for each, arrays in merged.items():
-            placed[each.original] = tuple(np.empty_like(array) for array in arrays)
-            for out, array in zip(placed[each.original], arrays, strict=True):
-                out[order] = array
-        results = self._folded.results(placed, [rows.get_column(name) for name in self._names])
+        placed = {fold.original: tuple(map(step.arranged.placed, arrays)) for fold, arrays in merged.items()}
+        results = self._folded.results(placed, [rows.get_column(name) for name in self._partition])
         emitted = None
         if self._frame.rows:
-            position = np.empty(len(order), dtype=np.int64)
-            position[order] = step.position
+            position = step.arranged.placed(step.position)
             emitted = None if self._frame.slide is None else (position + 1) % self._frame.slide == 0
-            held = np.empty(len(order), dtype=np.bool_)
-            held[order] = step.position >= step.each(self._first[step.touched])
+            held = step.arranged.placed(step.position >= step.each(self._first[step.touched]))
             tuples = tuples.with_columns(pl.Series(POSITION, position))
             tuples = tuples if held.all() else where(tuples, held)
         self.table.append(tuples)
@@ -166,9 +156,7 @@ class Sliding:
         if len(crosses):
             behind = self._cells(step, low, crosses, ends)
             for (fold, ahead), found in zip(merged.items(), behind, strict=True):
-                both = fold.merge(found, tuple(value[crosses] for value in ahead))
-                for value, own in zip(ahead, both, strict=True):
-                    value[crosses] = own
+                fold.extend(found, ahead, crosses)
         self._hold(step, low, values, ends)
         return step, low, merged
 
@@ -176,9 +164,9 @@ class Sliding:
         self._grow(self._partitions.count)
         arranged = Arranged.by(codes)
         starts = arranged.starts
-        touched = codes[arranged.order[starts]]
+        touched = codes[arranged.firsts]
         before = self._count[touched]
-        position = np.arange(len(codes)) - arranged.start_of + np.repeat(before, arranged.lengths)
+        position = arranged.positions(before)
         times = None if self._frame.rows else tuples.get_column(TS).to_numpy()[arranged.order]
         block = (position if times is None else times) // (self._size + 1)
         continues = (self._first[touched] < before) & (block[starts] == self._block[touched])
@@ -189,8 +177,7 @@ class Sliding:
         begin = position[opening]
         begin[~changes[opening]] = self._begin[touched[continues]]
         begins = np.repeat(begin, lengths_of(opening, len(codes)))
-        last = starts + arranged.lengths - 1
-        return _Step(arranged, touched, before, position, times, block, begins, changes, last)
+        return _Step(arranged, touched, before, position, times, block, begins, changes, arranged.last)
 
     def _low(self, step: _Step) -> Places:
         """Return the position of the first tuple of each frame."""
@@ -200,15 +187,10 @@ class Sliding:
         newest = step.times[step.last]
         leaving = self._rings.search(step.touched, first, step.before, newest - self._size) - first
         slots = self._rings.slots(np.repeat(step.touched, leaving), spans(first, leaving))
-        # For each partition the times of the tuples that leave, then those of the new ones.
-        shift = np.cumsum(leaving)
-        places = np.arange(len(step.times)) + step.each(shift)
-        times = np.empty(len(places) + len(slots), dtype=np.int64)
-        times[places] = step.times
-        lengths = leaving + step.arranged.lengths
-        starts = np.cumsum(lengths) - lengths
-        times[spans(starts, leaving)] = self._rings.columns[0][slots]
-        segment = np.repeat(np.arange(len(starts)), lengths)
+        old, places, starts = step.behind(leaving)
+        times = np.empty(len(places) + len(old), dtype=np.int64)
+        times[places], times[old] = step.times, self._rings.columns[0][slots]
+        segment = np.repeat(np.arange(len(starts)), leaving + step.arranged.lengths)
         found = first_since(times, segment, step.each(np.arange(len(starts))), step.times - self._size)
         return np.asarray(found - step.each(starts) + step.each(first))
 
@@ -221,9 +203,7 @@ class Sliding:
         starts, touched = starts[continues], step.touched[continues]
         current = tuple(current[touched] for current in self._current[number])
         made = tuple(value.copy() for value in values)
-        first = self._folds[number].merge(current, tuple(value[starts] for value in values))
-        for value, own in zip(made, first, strict=True):
-            value[starts] = own
+        self._folds[number].extend(current, made, starts)
         return made
 
     def _end_blocks(self, step: _Step, values: list[Arrays]) -> list[Arrays] | None:
@@ -237,10 +217,7 @@ class Sliding:
         held = np.where(closing, step.before - oldest, 0)
         slots = self._rings.slots(np.repeat(step.touched, held), spans(oldest, held))
         # For each partition the tuples of the block that ends, then the new ones.
-        places = np.arange(len(step.block)) + step.each(np.cumsum(held))
-        lengths = held + step.arranged.lengths
-        starts = np.cumsum(lengths) - lengths
-        old = spans(starts, held)
+        old, places, starts = step.behind(held)
         opening = np.union1d(places[step.changes], starts)
         ends: list[Arrays] = []
         column = 1
@@ -318,9 +295,7 @@ class Sliding:
         codes = self._partitions.codes(tuples)
         if self._frame.rows and tuples.height:
             arranged = Arranged.by(codes)
-            left = np.repeat(arranged.starts + arranged.lengths, arranged.lengths) - np.arange(len(codes))
-            held = np.empty(len(codes), dtype=np.bool_)
-            held[arranged.order] = left <= self._kept
+            held = arranged.placed(arranged.left() <= self._kept)
             self.table.keep(pl.Series(held))
             tuples, codes = self.table.frame(), codes[held]
             self._grow(self._partitions.count)
@@ -336,29 +311,9 @@ class Sliding:
         first = self._first[self._partitions.codes(tuples)]
         self.table.keep(tuples.get_column(POSITION) >= pl.Series(first))
 
-    def purge(self, now: int) -> None:
-        """Purge the tuples that no frame of a tuple at `now`, or later, has."""
-        if now == FOREVER:
-            self.table.replace(self.table.frame().clear())
-            self._reset()
-        elif not self._frame.rows and now > NEVER + self._size:
-            self.table.purge_below(TS, now - self._size)
-
-    def close(self, closed: Punctuations) -> None:
-        """Purge the partitions that match."""
-        if len(closed) and len(self.table):
-            gone = closed.match(self.table.frame())
-            if gone.any():
-                self.table.keep(~gone)
-                self._rebuild()
-
-    def tables(self) -> Mapping[str, StateTable]:
-        return {"window": self.table}
-
     def count(self) -> int:
-        """Return the number of tuples held."""
         if not self._frame.rows:
-            return len(self.table)
+            return super().count()
         self._build()
         return int(np.minimum(self._count, self._kept).sum())
 

@@ -12,14 +12,16 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.aggregate.call import AggregateCall
-from millstream.algebra.arrays import Mask, Places
+from millstream.algebra.arrays import Places
 from millstream.algebra.frame import Frame
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, Schema
 from millstream.runtime.operator.frames import take
 from millstream.runtime.over.folded import Folded, chosen
 from millstream.runtime.over.folds import BOTTOM, TOP, Arrays, Extremes, Fold
+from millstream.runtime.over.frames import Frames, Taken
 from millstream.runtime.over.partitions import Arranged, Partitions
+from millstream.runtime.over.rings import extended
 from millstream.runtime.over.scans import Values
 from millstream.runtime.state.table import StateTable
 
@@ -28,11 +30,11 @@ SPARE = 1 << 10
 """Superseded rows that are always tolerated."""
 
 
-class Totals:
+class Totals(Frames):
     """The totals of all partitions for `UNBOUNDED PRECEDING`."""
 
     def __init__(self, schema: Schema, partition: Sequence[str], frame: Frame, calls: Sequence[AggregateCall]) -> None:
-        self._frame, self._names, self._schema = frame, list(partition), schema.polars
+        self._frame, self._partition, self._schema = frame, list(partition), schema.polars
         self._folded = Folded(calls, partition)
         arrays = [(fold, place) for fold in self._folded.folds for place in range(len(fold.dtypes))]
         stored = {f"__total_{n}": stored_type(fold, place) for n, (fold, place) in enumerate(arrays)}
@@ -42,59 +44,56 @@ class Totals:
         self._reset()
 
     def _reset(self) -> None:
-        self._partitions = Partitions(self._names, self._schema)
+        self._partitions = Partitions(self._partition, self._schema)
         self._counts = np.zeros(0, dtype=np.int64)
         self._totals: list[Arrays] = [
             tuple(np.zeros(0, dtype=dtype) for dtype in fold.dtypes) for fold in self._folded.folds
         ]
 
-    def take(self, rows: pl.DataFrame) -> tuple[list[pl.Series], Mask | None]:
-        """Add tuples; return the results of those that are emitted, and which these are (None: all)."""
-        self._load()
-        codes = self._partitions.codes(rows)
-        self._grow(self._partitions.count)
-        arranged = Arranged.by(codes)
-        order = arranged.order
-        touched = codes[order[arranged.starts]]
-        last = arranged.starts + arranged.lengths - 1
+    def take(self, rows: pl.DataFrame) -> Taken:
+        arranged, touched = self._arrange(rows)
+        order, last = arranged.order, arranged.last
         known = self._counts[touched] > 0
         merged: dict[Fold, Arrays] = {}
         for fold, totals in zip(self._folded.folds, self._totals, strict=True):
             values = tuple(value[order] for value in fold.lift(rows))
-            starts, before = arranged.starts[known], touched[known]
-            first = fold.merge(tuple(t[before] for t in totals), tuple(value[starts] for value in values))
-            for value, own in zip(values, first, strict=True):
-                value[starts] = own
+            before = tuple(total[touched[known]] for total in totals)
+            fold.extend(before, values, arranged.starts[known])
             ran = fold.running(values, arranged.starts)
-            merged[fold] = tuple(np.empty_like(value) for value in ran)
-            for total, value, out in zip(totals, ran, merged[fold], strict=True):
+            for total, value in zip(totals, ran, strict=True):
                 total[touched] = value[last]
-                out[order] = value
+            merged[fold] = tuple(map(arranged.placed, ran))
         emitted = None
         if self._frame.rows and self._frame.slide is not None:
-            positions = np.arange(len(order)) - arranged.start_of + np.repeat(self._counts[touched], arranged.lengths)
-            emitted = np.empty(len(order), dtype=np.bool_)
-            emitted[order] = (positions + 1) % self._frame.slide == 0
-        self._counts[touched] += arranged.lengths
-        results = self._folded.results(merged, [rows.get_column(name) for name in self._names])
-        self._store(touched)
+            emitted = arranged.placed((arranged.positions(self._counts[touched]) + 1) % self._frame.slide == 0)
+        self._store(arranged, touched)
+        results = self._folded.results(merged, [rows.get_column(name) for name in self._partition])
         return chosen(results, emitted), emitted
+
+    def _arrange(self, rows: pl.DataFrame) -> tuple[Arranged, Places]:
+        """Return tuples by partition, and the partitions that they have."""
+        self._load()
+        codes = self._partitions.codes(rows)
+        self._grow(self._partitions.count)
+        arranged = Arranged.by(codes)
+        return arranged, codes[arranged.firsts]
 
     def _grow(self, count: int) -> None:
         """Make room for this many partitions."""
         if count > len(self._counts):
-            room = max(count, 2 * len(self._counts), 16)
-            self._counts = _extended(self._counts, room)
-            self._totals = [tuple(_extended(total, room) for total in totals) for totals in self._totals]
+            self._counts = extended(self._counts, count)
+            self._totals = [tuple(extended(total, count) for total in totals) for totals in self._totals]
 
-    def _store(self, touched: Places) -> None:
+    def _store(self, arranged: Arranged, touched: Places) -> None:
+        """Count the tuples of these partitions, and store what has changed."""
+        self._counts[touched] += arranged.lengths
         if len(self.table) + len(touched) > 2 * self._partitions.count + SPARE:
             self.table.replace(self._rows(np.arange(self._partitions.count)))
         else:
             self.table.append(self._rows(touched))
 
     def _rows(self, codes: Places) -> pl.DataFrame:
-        keys = take(self._partitions.keys, codes).get_columns() if self._names else []
+        keys = take(self._partitions.keys, codes).get_columns() if self._partition else []
         stored = zip(self._stored, (total for totals in self._totals for total in totals), strict=True)
         totals = [to_column(name, self.table.schema[name], total[codes]) for name, total in stored]
         return pl.DataFrame([*keys, *totals, pl.Series(COUNT, self._counts[codes])])
@@ -119,13 +118,12 @@ class Totals:
     def purge(self, now: int) -> None:
         """Purge everything at the end of the stream; until then, time purges nothing."""
         if now == FOREVER:
-            self.table.replace(self.table.frame().clear())
+            self.table.replace(self.table.empty)
             self._reset()
 
     def close(self, closed: Punctuations) -> None:
-        """Purge the partitions that match."""
         self._load()
-        if not len(closed) or not self._names or not self._partitions.count:
+        if not len(closed) or not self._partition or not self._partitions.count:
             return
         kept = ~closed.match(self._partitions.keys).to_numpy()
         if kept.all():
@@ -167,10 +165,4 @@ def from_column(fold: Fold, column: pl.Series) -> Values:
     made[:] = column.to_list()
     if isinstance(fold, Extremes):
         made[column.is_null().to_numpy()] = TOP if fold.least else BOTTOM
-    return made
-
-
-def _extended(values: Values, size: int) -> Values:
-    made = np.full(size, None if values.dtype == object else 0, dtype=values.dtype)
-    made[: len(values)] = values
     return made

@@ -21,8 +21,7 @@ from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
 from millstream.errors import CodeError
 from millstream.runtime.expression.overflow import LIMITS
-from millstream.runtime.over.row_aggregate import NO_ROWS, Inwindow, Row, Versions
-from millstream.runtime.over.versions import versions_of
+from millstream.runtime.over.row_aggregate import NO_ROWS, Inwindow, Row, Versions, versions_of
 from millstream.runtime.python.function import RAISED, called, failed
 from millstream.runtime.python.results import fitting
 

@@ -222,7 +222,7 @@ class _Step:
 def _called(call: CodeCall, arguments: Sequence[pl.Series], height: int) -> pl.Series:
     if isinstance(call, PythonCall):
         return apply(call.function, arguments, height, call.type)
-    from millstream.runtime.over.fold import fold_column
+    from millstream.runtime.program.grouped import fold_column
 
     assert isinstance(call, FoldCall)
     return fold_column(call, arguments)

@@ -21,6 +21,8 @@ from millstream.algebra.python.aggregate_call import PythonAggregateCall
 from millstream.algebra.python.definition import ARROW, VALUE, Declaration
 from millstream.errors import CodeError
 from millstream.runtime.over.evaluation import Running
+from millstream.runtime.over.frames import Taken
+from millstream.runtime.over.partitions import Arranged
 from millstream.runtime.over.row_aggregate import Row
 from millstream.runtime.over.row_frames import RowFrames
 from millstream.runtime.python.aggregate import BaseVersion
@@ -68,14 +70,13 @@ class PagedVersion(BaseVersion):
 class PagedFrames(RowFrames):
     """Frames without an end, of vectorized aggregates alone."""
 
-    def made(self, rows: pl.DataFrame) -> pl.DataFrame | None:
-        partitions = self.store.of(rows)
-        codes = np.fromiter((partition.code for partition in partitions), np.int64, rows.height)
-        order = np.argsort(codes, kind="stable")
-        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    def take(self, rows: pl.DataFrame) -> Taken:
+        codes = self.store.codes(rows)
+        arranged = Arranged.by(codes)
         found: list[pl.DataFrame] = []
-        for start, end in zip(starts, [*starts[1:], rows.height], strict=True):
-            partition, chosen = partitions[order[start]], rows[order[start:end]]
+        for start, last in zip(arranged.starts, arranged.last, strict=True):
+            places = arranged.order[start : last + 1]
+            partition, chosen = self.store.held[codes[places[0]]], rows[places]
             partition.arrivals, partition.changed = partition.arrivals + chosen.height, True
             columns: list[pl.Series] = []
             for evaluation, names in zip(partition.evaluations, self._arguments, strict=True):
@@ -85,7 +86,6 @@ class PagedFrames(RowFrames):
                 assert isinstance(version, PagedVersion)
                 columns += version.page([chosen.get_column(name) for name in names])
             named = zip(columns, self._columns, strict=True)
-            found.append(chosen.with_columns(column.alias(made.name) for column, made in named))
+            found.append(pl.DataFrame([column.alias(made.name) for column, made in named]))
         self.number += rows.height
-        whole = pl.concat(found)[np.argsort(order)]
-        return whole.select(list(self._output.polars))
+        return pl.concat(found)[np.argsort(arranged.order)].get_columns(), None

@@ -11,10 +11,10 @@ from typing import Any
 
 from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.schema import Schema
+from millstream.algebra.stream_id import StreamId
 from millstream.control.mill.base import Mill
 from millstream.lang import ast, parse
 from millstream.logical.bind import bind_select
-from millstream.logical.catalog import BAD, LATE
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
@@ -50,7 +50,7 @@ class Stream:
     def rows(self, name: str) -> Rows:
         """What a scan of the stream, or of a companion of that name, has emitted."""
         late: Rows = [(row, 0) for row in self.front.late]
-        return late if name.endswith(LATE) else self.bad if name.endswith(BAD) else self.accepted
+        return {"late": late, "bad": self.bad}.get(StreamId.of(name).companion, self.accepted)
 
     def take(self, row: Row, now: int = 0, text: str = "") -> None:
         missing = not self.clocked and row["ts"] is None
@@ -123,7 +123,7 @@ class Answers:
         elif made.start.how == "beginning":
             self.queries[made.name] = query = Query(plan, {})
             for name in scanned(plan):
-                stream = self.streams[base(name)]
+                stream = self.streams[StreamId.of(name).base]
                 again = Stream(stream.text, stream.folder)
                 again.waiting = list(self.files.get(str(stream.folder), ()))
                 query.streams[name] = again, 0
@@ -136,7 +136,7 @@ class Answers:
         self.queries[name] = self._now(bind_select(made.select, mill.catalog))
 
     def _now(self, plan: Plan) -> Query:
-        read = {name: self.streams[base(name)] for name in scanned(plan)}
+        read = {name: self.streams[StreamId.of(name).base] for name in scanned(plan)}
         return Query(plan, {name: (stream, len(stream.rows(name))) for name, stream in read.items()})
 
     def feed(self, name: str, lines: Iterable[str], mill: Mill) -> None:
@@ -183,7 +183,9 @@ class Answers:
     def counted(self, name: str, what: str, found: int) -> None:
         """Of several readings of a stream, the one counts that has read most."""
         live = [query for query in self.queries.values() if not query.dropped]
-        again = (stream for query in live for read, (stream, _) in query.streams.items() if base(read) == name)
+        again = (
+            stream for query in live for read, (stream, _) in query.streams.items() if StreamId.of(read).base == name
+        )
         counts = [(len(s.accepted), len(s.front.late), len(s.bad)) for s in (self.streams[name], *again)]
         place = ("accepted", "late", "bad").index(what)
         allowed = {count[place] for count in counts if sum(count) == max(map(sum, counts))}
@@ -214,11 +216,6 @@ def matched(patterns: list[Pattern], row: tuple[Any, ...], schema: Schema) -> bo
 def number(text: str) -> int | str | None:
     """The value of a text; one that is no number stays a text."""
     return None if text in ("", "NULL") else text if text == "x" else int(text)
-
-
-def base(scanned_name: str) -> str:
-    """The stream of a companion."""
-    return scanned_name.removesuffix(LATE).removesuffix(BAD)
 
 
 def scanned(plan: Plan) -> set[str]:

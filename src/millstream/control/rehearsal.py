@@ -34,7 +34,6 @@ from millstream.control.mill.statements import (
     note_query,
     run_statement,
     runs_once,
-    scanned,
     sink_of,
     stem_of,
 )
@@ -48,7 +47,7 @@ from millstream.logical.bind.table.once import bind_once
 from millstream.logical.bind.table.relations import over_tables
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
-from millstream.physical.shard.topology import base_stream
+from millstream.physical.shard.topology import scans
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.records import Remember
 from millstream.sinks import delivery_options, make_sink
@@ -133,7 +132,7 @@ class Rehearsal(LocalMill):
             self._check_folder(name, statement)
             self.connectors.open_all(self.connectors.read_by(plan))
             if statement.start.how == "beginning":
-                self.connectors.check_rereadable(base_stream(stream) for stream in scanned(plan))
+                self.connectors.check_rereadable(scan.id.base for scan in scans(plan))
         self.enter(name, text, plan, statement.select)
 
     def enter(self, name: str, text: str, plan: Plan, select: ast.Runs) -> None:

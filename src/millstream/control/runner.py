@@ -32,7 +32,7 @@ from millstream.errors import InputError, MillstreamError, OptionError, fresh, r
 from millstream.lang import ast, parse
 from millstream.lang.table.ast import WriteStatement
 from millstream.logical.bind.table.relations import over_tables
-from millstream.physical.shard.topology import base_stream, scans
+from millstream.physical.shard.topology import scans
 from millstream.sinks.terminal.plain_screen import print_rows
 from millstream.sinks.terminal.screen import TERMINAL
 
@@ -142,7 +142,7 @@ def _unfed(mill: Mill) -> list[str]:
 
 def _read(mill: Mill) -> set[str]:
     """The streams that queries read."""
-    return {base_stream(scan.stream) for query in mill.queries.values() for scan in scans(query.plan)}
+    return {scan.id.source for query in mill.queries.values() for scan in scans(query.plan)}
 
 
 def _await_end(connection: Connection, seconds: float | None, console: Console, *, resumed: bool) -> None:

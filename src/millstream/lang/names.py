@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 from itertools import count
 
+from millstream.algebra.stream_id import MARKS
 from millstream.errors import SqlSyntaxError
-
-MARKS = ".^~@/#"
-"""Characters that separate the parts of names that Millstream itself makes, such as those of readings and of places in
-offsets. No declared name has one of them, so that no two things have the same name."""
 
 
 def new_name(text: str) -> str:

@@ -19,6 +19,7 @@ from millstream.algebra.punctuation.template import SINGLE, UP_TO, Template
 from millstream.algebra.python.definition import Declaration
 from millstream.algebra.python.library import LIBRARY, Library
 from millstream.algebra.schema import Schema, TimeKind
+from millstream.algebra.stream_id import StreamId
 from millstream.algebra.types import Type
 from millstream.algebra.values import record
 from millstream.errors import BindError, did_you_mean
@@ -34,8 +35,6 @@ from millstream.logical.plan import Plan
 
 Definition = TypeVar("Definition")
 
-LATE = "__late"
-BAD = "__bad"
 BAD_SCHEMA = Schema.of(("input", Type.VARCHAR), ("reason", Type.VARCHAR))
 
 
@@ -84,6 +83,10 @@ class StreamDefinition:
     not_null: tuple[str, ...] = ()
     periods: tuple[tuple[Template, int], ...] = ()
     references: tuple[References, ...] = ()
+
+    @property
+    def id(self) -> StreamId:
+        return StreamId.of(self.name)
 
     @property
     def sent(self) -> tuple[Template, ...]:
@@ -260,8 +263,8 @@ class Catalog:
         """Refuse a name that is taken or reserved for companion streams."""
         if name in self:
             raise BindError("M2010", f"'{name}' exists already", hint="DROP it first, or take another name")
-        if name.endswith((LATE, BAD)):
-            hint = f"Names that end in {LATE} and {BAD} belong to the companions of a stream."
+        if StreamId.of(name).companion:
+            hint = "Names that end in __late and __bad belong to the companions of a stream."
             raise BindError("M2010", f"'{name}' is a reserved name", hint=hint)
 
     def __contains__(self, name: str) -> bool:
@@ -299,14 +302,14 @@ class Catalog:
             return self._derived[name]
         if name in self._streams:
             return self._closed(name)[-1]
-        base, _, ending = name.rpartition("__")
-        if base in self._bad and ending == "bad":
+        base, companion = StreamId.of(name).source, StreamId.of(name).companion
+        if base in self._bad and companion == "bad":
             return self._bad[base]
-        if base in self._streams and ending in ("late", "bad"):
+        if base in self._streams and companion:
             latent = Schema(self._streams[base].schema.attributes, TimeKind.LATENT)
-            scan = Scan(name, BAD_SCHEMA if ending == "bad" else latent)
+            scan = Scan(name, BAD_SCHEMA if companion == "bad" else latent)
             late = [replace(step, only_late=True) for step in self._closed(base) if isinstance(step, Closing)]
-            return Union((scan, *late)) if late and ending == "late" else scan
+            return Union((scan, *late)) if late and companion == "late" else scan
         known = [*self._streams, *self._derived, *self._tables]
         hint = did_you_mean(name, known) or "there is no stream yet: CREATE STREAM …"
         raise BindError("M2002", f"unknown stream '{name}'", hint=hint)
@@ -361,7 +364,7 @@ class Catalog:
         """Refuse to drop a name that is declared or read elsewhere. (A derived stream holds the plan of another by
         value.)"""
         self.check_undeclared(kind, name)
-        names = {name, name + LATE, name + BAD}
+        names = {name, StreamId.of(name).late, StreamId.of(name).bad}
         for reader, plan in self._derived.items():
             scanned = {getattr(node, "stream", None) or getattr(node, "table", None) for node in plan.walk()}
             if reader != name and scanned & names:

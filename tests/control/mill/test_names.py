@@ -8,10 +8,11 @@ import polars as pl
 import pytest
 
 import millstream as ms
+from millstream.algebra.stream_id import MARKS
 from millstream.control.job.jobs import _job_name
 from millstream.control.mill import LocalMill
 from millstream.errors import SqlSyntaxError
-from millstream.lang.names import MARKS, quoted
+from millstream.lang.names import quoted
 
 NAMES = ['a"b', "a'b", "a b", "a;b", "a\\b", "a`b", "-- a", "[red]", "{a}", "*", "from", "ü", "İ", "名", '"', "x" * 500]
 

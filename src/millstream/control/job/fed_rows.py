@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 
 from millstream.algebra.element import Page
-from millstream.logical.catalog import BAD, LATE
+from millstream.algebra.stream_id import StreamId
 from millstream.physical.wire.records import Feed
 
 
@@ -30,7 +30,7 @@ class FedRows:
             end, mill, fed = self._waiting.popleft()
             rows: Counter[tuple[str, str]] = Counter()
             for stream, count in fed.items():
-                rows[mill, stream.removesuffix(LATE).removesuffix(BAD)] += count
+                rows[mill, StreamId.of(stream).source] += count
             found.append((end, rows))
         return found
 

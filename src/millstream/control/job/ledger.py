@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from millstream.algebra.stream_id import StreamId
 from millstream.ingest.losses import Losses
-from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.batch import Status
 
 
@@ -25,8 +25,8 @@ class Ledger:
         """The declared stream and the rows of each reading in each group."""
         for (owner, _, stream), losses in [*self._of.items()]:
             if owner == mill:
-                yield declared(stream), losses
+                yield StreamId.of(stream).base, losses
 
     def forget(self, mill: str, stream: str) -> None:
         """Forget a dropped stream."""
-        self._of = {key: held for key, held in self._of.items() if (key[0], declared(key[2])) != (mill, stream)}
+        self._of = {key: held for key, held in self._of.items() if (key[0], StreamId.of(key[2]).base) != (mill, stream)}

@@ -8,14 +8,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from millstream.algebra.schema import TimeKind
+from millstream.algebra.stream_id import PlaceId, StreamId
 from millstream.control.job.base import Job
 from millstream.control.spark.dataframe_source import adopted_streams
 from millstream.errors import BindError, InputError, MillstreamError, OptionError, advice
 from millstream.ingest.paged import PagedSource, check_options, open_paged, punctuates
 from millstream.logical.catalog import Catalog, StreamDefinition
 from millstream.logical.plan import Plan
-from millstream.physical.plan.rereading import declared
-from millstream.physical.shard.topology import DATAFRAME, base_stream, is_dataframe, scans
+from millstream.physical.shard.topology import DATAFRAME, is_dataframe, scans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,7 +46,7 @@ class Connectors:
 
     def read_by(self, plan: Plan) -> dict[str, StreamDefinition]:
         """The streams with a connector that a plan reads."""
-        found = {base_stream(scan.stream) for scan in scans(plan)}
+        found = {scan.id.source for scan in scans(plan)}
         return {name: d for name in found if (d := self._catalog.stream(name)).options.get("connector")}
 
     def open_all(self, streams: dict[str, StreamDefinition]) -> dict[str, DataFrame]:
@@ -135,8 +135,8 @@ class Connectors:
         found: dict[str, int] = {}
         for job in jobs:
             for key, place in job.places().items():
-                owner, _, read = key.partition("@")[0].partition("/")
-                name = declared(read)
+                owner, read, _ = PlaceId.of(key)
+                name = StreamId.of(read).base
                 if owner == mill and name in self.names() and (name == read or read in readings):
                     rows = self._behind(name, place)
                     if rows is not None:

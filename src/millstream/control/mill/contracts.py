@@ -30,7 +30,7 @@ from millstream.logical.contract.removal import with_removal
 from millstream.logical.contract.state_parts import WAITING, StatePart
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
-from millstream.physical.shard.topology import base_stream, scans
+from millstream.physical.shard.topology import scans
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -136,7 +136,7 @@ def warn_missed(mill: Mill, name: str, plan: Plan, start: ast.Start) -> None:
     """Log a warning if a new query begins behind rows of a stream that ends."""
     if start.how != "now" or mill.journal.recovering:
         return
-    for stream in sorted({base_stream(scan.stream) for scan in scans(plan)}):
+    for stream in sorted({scan.id.source for scan in scans(plan)}):
         if (fed := mill.fed(stream)) is not None:
             count, again = fed.accepted if fed.ended else 0, False
         elif again := mill.connectors.ends(stream):
@@ -147,7 +147,7 @@ def warn_missed(mill: Mill, name: str, plan: Plan, start: ast.Start) -> None:
             message = f"query '{name}' begins after {amount(count, 'row')} of stream '{stream}', which it does not see"
             hint = "WITH (start = 'beginning'), in Python start='beginning', reads them again"
             over = "The stream has ended." if not again else ""
-            rereadable = again and mill.connectors.rereadable(base_stream(scan.stream) for scan in scans(plan))
+            rereadable = again and mill.connectors.rereadable(scan.id.source for scan in scans(plan))
             LOG.warning("%s", InputError("M5051", message, detail=over, hint=hint if rereadable else ""))
 
 
@@ -161,4 +161,4 @@ def _could_end(mill: Mill, stream: str) -> bool:
 def _filled_by(node: Agreed, part: StatePart) -> set[str]:
     """The streams whose tuples a part of the state is made of."""
     inputs = node.plan.inputs if part.name == WAITING else node.plan.inputs[part.side : part.side + 1]
-    return {base_stream(scan.stream) for input_ in inputs for scan in scans(input_)}
+    return {scan.id.source for input_ in inputs for scan in scans(input_)}

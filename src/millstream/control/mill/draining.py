@@ -9,10 +9,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from millstream.algebra.stream_id import PlaceId, StreamId
 from millstream.control.job.jobs import LocalJobs
 from millstream.errors import OptionError
-from millstream.physical.plan.rereading import declared
-from millstream.physical.wire.reading import place_name
 from millstream.physical.wire.records import Hold
 
 if TYPE_CHECKING:
@@ -71,13 +70,15 @@ def _release(mill: Mill, jobs: list[Job]) -> None:
 
 def _drained(mill: Mill, job: Job) -> bool:
     """Return whether a job has read all there is of the streams that it reads for the mill."""
-    read = (stream for stream in mill.placements.read() if declared(stream) in mill.connectors.names())
+    read = (stream for stream in mill.placements.read() if StreamId.of(stream).base in mill.connectors.names())
     live = [stream for stream in read if job in mill.readings.live(stream)]
     if not live:
         return True
     places, now = job.places(), mill.clock.now()
     return all(
-        mill.connectors.drained(declared(stream), places.get(place_name(mill.name, stream, reading.number)), now)
+        mill.connectors.drained(
+            StreamId.of(stream).base, places.get(str(PlaceId(mill.name, stream, reading.number))), now
+        )
         for stream in live
         for reading, _ in [mill.readings.last[job, stream]]
     )

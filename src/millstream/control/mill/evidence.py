@@ -26,7 +26,7 @@ from millstream.logical.catalog import StreamDefinition
 from millstream.logical.contract.advice import Clause
 from millstream.logical.contract.redeclare import ascending, keyed
 from millstream.logical.plan import Plan
-from millstream.physical.shard.topology import base_stream, scans
+from millstream.physical.shard.topology import scans
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -38,7 +38,7 @@ _SPLITS = 64
 
 def derivable(mill: Mill, plan: Plan) -> Iterator[Clause]:
     """Yield the clauses that the rows at hand of a plan's streams obey."""
-    for name in dict.fromkeys(base_stream(scan.stream) for scan in scans(plan)):
+    for name in dict.fromkeys(scan.id.source for scan in scans(plan)):
         stream = mill.catalog.stream(name)
         if stream.options.get("connector", "").lower() in FORMATS:
             yield from _obeyed(stream, _rows(stream))

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from millstream.algebra.stream_id import PlaceId, StreamId
 from millstream.amounts import amount
 from millstream.control.mill.parking import Parking, Resumption, head_of
 from millstream.control.mill.readings import readable
@@ -23,9 +24,7 @@ from millstream.errors import MillstreamError, advice, fresh
 from millstream.lang.spelling import spelled
 from millstream.logical.written import touched
 from millstream.physical.failure.transport import as_text, read_error
-from millstream.physical.plan.rereading import declared
-from millstream.physical.shard.topology import base_stream, scans
-from millstream.physical.wire.reading import place_name
+from millstream.physical.shard.topology import scans
 from millstream.physical.wire.records import Park
 
 if TYPE_CHECKING:
@@ -127,8 +126,8 @@ class Failures:
         places, found = after if spooled else before, dict[str, Any]()
         for part in placement.parts:
             for stream, reading in part.started.readings.items():
-                place = places.get(place_name(self._mill.name, stream, reading.number)) or reading.place
-                found[declared(stream)] = readable(place)
+                place = places.get(str(PlaceId(self._mill.name, stream, reading.number))) or reading.place
+                found[StreamId.of(stream).base] = readable(place)
         return found if found.keys() >= self._streams(query) else None
 
     # --- what its operators held ------------------------------------------------------------------------------------
@@ -142,7 +141,7 @@ class Failures:
             parking.clear()
         elif not placement.parked:
             readings = [pair for part in placement.parts for pair in part.started.readings.items()]
-            sources = {declared(stream): reading.state for stream, reading in readings}
+            sources = {StreamId.of(stream).base: reading.state for stream, reading in readings}
             parking.begin(head_of(placement, sources, self._mill.queries[name].output.snapshot()))
             for part in placement.parts:
                 placement.job.append(Park(part.group.group, part.name, name, before=not failure.spooled))
@@ -236,7 +235,7 @@ class Failures:
 
     def _streams(self, query: RunningQuery) -> set[str]:
         """The declared streams that a query reads."""
-        return {declared(base_stream(scan.stream)) for scan in scans(query.plan)}
+        return {scan.id.base for scan in scans(query.plan)}
 
     def _counts_before(self, query: RunningQuery) -> dict[str, int]:
         """The rows of each stream of a query in the batches that have been delivered."""

@@ -16,7 +16,6 @@ from millstream.control.mill.places import switches_of
 from millstream.errors import PatternError
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
-from millstream.physical.plan.exchange import MARK, exchanged
 from millstream.physical.plan.told import omitted_by_sources
 from millstream.physical.wire.records import Send
 
@@ -75,8 +74,8 @@ def _sent_by(mill: Mill, query: str, plan: Plan, pattern: Pattern) -> dict[str, 
     A part that is read several times may omit what all readers ignore."""
     found: dict[str, list[Pattern | None]] = {}
     for stream, omitted in omitted_by_sources(plan, pattern, switches_of(mill), query):
-        if exchanged(stream):
-            found.setdefault(stream.removeprefix(MARK).rpartition(".")[0], []).append(omitted)
+        if stream.exchanged:
+            found.setdefault(stream.part, []).append(omitted)
     return {
         part: first for part, (first, *rest) in found.items() if first is not None and all(r == first for r in rest)
     }

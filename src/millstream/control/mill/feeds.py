@@ -12,13 +12,13 @@ from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
+from millstream.algebra.stream_id import StreamId
 from millstream.errors import InputError, PatternError
 from millstream.ingest.arrivals import CheckedRows, RejectedLine, check_pattern, check_punctuations, read_element
 from millstream.ingest.losses import Losses
 from millstream.ingest.rows import check_rows
 from millstream.ingest.source import PunctuatedRows, StreamSource
 from millstream.logical.catalog import StreamDefinition
-from millstream.physical.shard.topology import base_stream
 
 Cut = Callable[[StreamSource, str, Iterable[Any]], Iterator[tuple[list[Any], list[tuple[str, Element]]]]]
 
@@ -42,7 +42,7 @@ class Feeds:
         """Forget a dropped stream."""
         self.sources.pop(name, None)
         self.losses.pop(name, None)
-        self._promised = {stream: time for stream, time in self._promised.items() if base_stream(stream) != name}
+        self._promised = {stream: time for stream, time in self._promised.items() if StreamId.of(stream).source != name}
 
     # --- arrivals ---------------------------------------------------------------------------------------------------
 
@@ -101,9 +101,9 @@ class Feeds:
             if (order := source.order()) is not None:
                 yield name, order  # for readers without a tuple: behind a filter, on another shard
             if taken.late.height:
-                yield f"{name}__late", Page(taken.late)
+                yield StreamId.of(name).late, Page(taken.late)
             if taken.bad.height:
-                yield f"{name}__bad", Page(taken.bad)
+                yield StreamId.of(name).bad, Page(taken.bad)
             yield from prods
 
     def __bool__(self) -> bool:

@@ -23,6 +23,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from millstream.algebra.stream_id import StreamId
 from millstream.control.job.jobs import LATEST, Jobs
 from millstream.physical.wire.records import Remember
 
@@ -61,7 +62,7 @@ class Journal:
 
     def statement(self, kind: str, name: str, text: str, reads: Iterable[str]) -> None:
         """Note a statement, with the relations that it reads."""
-        bases = {base.lower().removesuffix("__late").removesuffix("__bad") for base in reads}
+        bases = {StreamId.of(name.lower()).source for name in reads}
         self._reads[kind, name], self.texts[kind, name] = frozenset(bases), text
         self.note("statement", text)
 

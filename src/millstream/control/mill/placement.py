@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
+from millstream.algebra.stream_id import StreamId, part_path
 from millstream.logical.plan import Key
-from millstream.physical.plan.exchange import MARK, exchanged
 from millstream.physical.plan.partitioning import Keys
 from millstream.physical.plan.preparation import PreparedPart
-from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.batch import Status
 from millstream.physical.wire.records import CloseGroup, OpenGroup, Record, Rekey, Settings, StartQuery, StopQuery
 from millstream.runtime.engine.demand import NOT_AT_ALL, Lag, Levels, awaited, merged, raised
@@ -145,9 +144,10 @@ class Placements:
 
     def free_base(self, name: str) -> str:
         """A name for the parts of a query that no part has: parts of a dropped query run on while others share them."""
-        used = [part.name for placement in self.of.values() for part in placement.parts]
+        paths = (part_path(part.name) for placement in self.of.values() for part in placement.parts)
+        used = {query for query, number in paths if number}
         bases = (name if number == 1 else f"{name}#{number}" for number in count(1))
-        return next(base for base in bases if not any(part.startswith(f"{base}/") for part in used))
+        return next(base for base in bases if base not in used)
 
     def wait(self) -> None:
         """Wait until the jobs have processed all records of the mill."""
@@ -212,17 +212,17 @@ class Placements:
     def _across(self, job: Job, levels: Levels) -> Lag:
         """What levels depend on: a stream between stages on those that the part which sends it reads."""
         return merged(
-            raised(self._behind(job, stream), level) if exchanged(stream) else Lag(NOT_AT_ALL, {stream: level})
-            for stream, level in levels.items()
+            raised(self._behind(job, stream), level) if stream.exchanged else Lag(NOT_AT_ALL, {str(stream): level})
+            for stream, level in zip(map(StreamId.of, levels), levels.values(), strict=True)
         )
 
-    def _behind(self, job: Job, stream: str) -> Lag:
-        sender, _, number = stream.removeprefix(MARK).rpartition(".")
-        parts = [part for placed in self.of.values() for part in placed.parts if part.name == sender]
-        status = job.heard.get(parts[0].group.labels[int(number)]) if parts else None
-        if status is None or sender not in status.lags:
+    def _behind(self, job: Job, stream: StreamId) -> Lag:
+        assert stream.shard is not None
+        parts = [part for placed in self.of.values() for part in placed.parts if part.name == stream.part]
+        status = job.heard.get(parts[0].group.labels[stream.shard]) if parts else None
+        if status is None or stream.part not in status.lags:
             return Lag(NOT_AT_ALL, {})
-        held, levels = status.lags[sender]
+        held, levels = status.lags[stream.part]
         behind = self._across(job, levels)
         return Lag(min(held, behind.held), behind.levels)
 
@@ -237,7 +237,7 @@ class Placements:
     def ended(self, streams: set[str]) -> bool:
         """Return whether every one of these streams that a query reads has ended on every shard."""
         return all(
-            status is not None and {name for name in part.reads if declared(name) in streams} <= status.ended
+            status is not None and {name for name in part.reads if StreamId.of(name).base in streams} <= status.ended
             for placement in self.of.values()
             for part in placement.parts
             for status in map(placement.job.heard.get, part.group.labels)

@@ -15,7 +15,7 @@ from millstream.logical.references import references
 from millstream.physical.plan import stages
 from millstream.physical.plan.preparation import prepare
 from millstream.physical.plan.rereading import reread
-from millstream.physical.shard.topology import base_stream
+from millstream.physical.shard.topology import scans
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -45,7 +45,7 @@ def place(
         return
     if start.how == "beginning":
         with start.placing():
-            mill.connectors.check_rereadable(base_stream(stream) for stream in scanned(plan))
+            mill.connectors.check_rereadable(scan.id.base for scan in scans(plan))
     streams, base = mill.connectors.read_by(plan), mill.placements.free_base(name)
     frames, prepared = mill.connectors.open_all(streams), prepare(base, plan, streams, mill.jobs.shards)
     job = mill.jobs.job(frozenset(frames), stages.depth([part.part for part in prepared]))

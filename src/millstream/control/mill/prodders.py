@@ -25,7 +25,6 @@ from millstream.logical.early import asked_of_topmost, topmost
 from millstream.logical.nodes.prodder import Prodder
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
-from millstream.physical.plan.exchange import exchanged
 from millstream.physical.wire.records import Feed
 
 if TYPE_CHECKING:
@@ -122,8 +121,8 @@ class Prodders:
 
 def read_streams(parts: Iterable[Plan]) -> list[str]:
     """The streams that the parts of a query read, but for those that one part sends to another."""
-    scans = (scan.stream for part in parts for scan in part.walk() if isinstance(scan, Scan))
-    return [stream for stream in dict.fromkeys(scans) if not exchanged(stream)]
+    scans = dict.fromkeys(scan.id for part in parts for scan in part.walk() if isinstance(scan, Scan))
+    return [str(stream) for stream in scans if not stream.exchanged]
 
 
 def _by_time(prodder: Prodder, stream: str) -> Schedule | None:

@@ -16,10 +16,9 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from millstream.algebra.stream_id import PlaceId, StreamId
 from millstream.control.mill.placement import Placements
-from millstream.physical.plan.rereading import declared, reading
 from millstream.physical.shard.batch import Status
-from millstream.physical.wire.reading import place_name
 from millstream.physical.wire.records import ForgetStream, Hold, Reading, StartQuery, StopQuery
 
 if TYPE_CHECKING:
@@ -75,7 +74,8 @@ class Readings:
         try:
             for each, position in asking:
                 _wait(each, position)
-            yield {stream: self._reading(job, stream, begins.get(declared(stream), (None, None))) for stream in streams}
+            own = {stream: begins.get(StreamId.of(stream).base, (None, None)) for stream in streams}
+            yield {stream: self._reading(job, stream, begin) for stream, begin in own.items()}
         finally:
             for each in asked if self.released else ():
                 each.append(Hold(mill, False))
@@ -119,7 +119,7 @@ class Readings:
         """A number for new readings of declared streams in a job that none of their readings has, in any job."""
         known = {*self.stands, *(stream for _, stream in self.last)}
         numbers = count(job.log.end())
-        return next(number for number in numbers if known.isdisjoint(reading(name, number) for name in streams))
+        return next(number for number in numbers if known.isdisjoint(str(StreamId(name, number)) for name in streams))
 
     def live(self, stream: str) -> list[Job]:
         """The jobs that read a stream."""
@@ -147,7 +147,7 @@ class Readings:
             reading, _ = self.last.get((job, stream), (Reading(-1), 0))
             if whole is not None and number == reading.number:  # not of a stream that was dropped meanwhile
                 counts = tuple(map(sum, zip(*(state["counts"] for state in states), strict=True)))
-                place = places.get(place_name(self._placements.mill, stream, number), reading.place)
+                place = places.get(str(PlaceId(self._placements.mill, stream, number)), reading.place)
                 self._note(job, stream, (readable(place), {**whole, "counts": counts}))
         if found:
             self._journal.note("stands", dict(self.stands))

@@ -19,8 +19,7 @@ from millstream.config import Options
 from millstream.control.mill.failures import LOG
 from millstream.control.mill.placement import PlacedPart, Placement, group_key
 from millstream.logical.nodes.prodder import Prodder
-from millstream.physical.plan.exchange import exchanged
-from millstream.physical.shard.topology import base_stream, scans
+from millstream.physical.shard.topology import scans
 from millstream.physical.wire.records import (
     CloseGroup,
     ForgetStream,
@@ -139,9 +138,7 @@ def _find_placements(mill: Mill, job: Job) -> dict[int, str]:
 
 def _reads(record: StartQuery) -> frozenset[str]:
     """The streams of the catalog that a part of a query reads."""
-    sources = {partial: stream for stream, partial, _ in record.partials}
-    read = [scan.stream for scan in scans(record.plan) if not exchanged(scan.stream)]
-    return frozenset(base_stream(sources.get(stream, stream)) for stream in read)
+    return frozenset(scan.id.source for scan in scans(record.plan) if not scan.id.exchanged)
 
 
 def _replay(mill: Mill, note: Remember) -> None:

@@ -18,7 +18,7 @@ Any reader may desire or demand tuples, so that feedback is passed on at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
@@ -30,16 +30,14 @@ from millstream.algebra.punctuation.common import common, merged, pruned
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import Form, one_of
 from millstream.algebra.schema import Schema
+from millstream.algebra.stream_id import StreamId
 from millstream.control.mill.placement import PlacedPart
 from millstream.control.mill.source_gates import SourceGates
-from millstream.logical.catalog import BAD, LATE
 from millstream.logical.plan import Key
-from millstream.physical.plan.exchange import MARK, exchanged
 from millstream.physical.plan.partial import Partial
-from millstream.physical.plan.rereading import declared
 from millstream.physical.plan.told import omitted_by_sources
 from millstream.physical.shard.batch import Status
-from millstream.physical.shard.topology import Topology, base_of, base_stream, scans
+from millstream.physical.shard.topology import Topology, scans
 from millstream.physical.wire.hashing import shard_of
 from millstream.physical.wire.records import OpenGroup, Record, Send, Skip
 from millstream.switches import Switches
@@ -90,7 +88,7 @@ class Relay:
 
     def asleep(self) -> set[str]:
         """The streams whose sources do not test rows for a while, since few are unwanted."""
-        return {declared(stream) for said in [*self._said.values()] for stream in said.asleep}
+        return {StreamId.of(stream).base for said in [*self._said.values()] for stream in said.asleep}
 
     def unwanted(self) -> dict[str, tuple[str, ...]]:
         """The patterns of the rows that the sources of streams leave out in some job, as text."""
@@ -98,7 +96,7 @@ class Relay:
         for job in self._mill.placements.jobs():
             said = self._of(job)
             for stream, patterns in (said.unwanted or said.skipped).items():
-                name = declared(stream)
+                name = StreamId.of(stream).base
                 found[name] = tuple(dict.fromkeys((*found.get(name, ()), *map(str, patterns))))
         return found
 
@@ -165,8 +163,9 @@ class Relay:
         wishes: dict[tuple[str, Feedback], None] = {}
         for status in heard.values():
             for stream, message in status.messages:
-                if isinstance(message, Feedback) and exchanged(stream) and _sender(stream) in known:
-                    wishes[_sender(stream), message] = None
+                sender = StreamId.of(stream).part
+                if isinstance(message, Feedback) and sender in known:
+                    wishes[sender, message] = None
         for part, message in wishes:
             job.append(Send(self._mill.name, message, part))
 
@@ -174,41 +173,33 @@ class Relay:
         self, parts: Sequence[PlacedPart], heard: Mapping[int, Status]
     ) -> tuple[dict[str, Patterns], dict[str, Patterns]]:
         """What may be passed on: to streams, and to parts of queries."""
-        readers: dict[str, list[_Reader]] = {}
+        readers: dict[StreamId, list[_Reader]] = {}
         wanted: set[str] = set()
         for part in parts:
-            for name, reader in _readers(part):
-                if name.endswith(LATE):
-                    wanted.add(base_stream(name))  # late rows may match too
-                elif not name.endswith(BAD):
-                    readers.setdefault(name, []).append(reader)
+            for stream, reader in _readers(part):
+                if stream.companion == "late":
+                    wanted.add(stream.source)  # late rows may match too
+                elif not stream.companion:
+                    readers.setdefault(stream, []).append(reader)
         streams: dict[str, Patterns] = {}
         outputs: dict[str, Patterns] = {}
-        for name, own in readers.items():
-            if name not in wanted and (found := tuple(common(_of_reader(reader, heard) for reader in own))):
-                if exchanged(name):
-                    outputs[name.removeprefix(MARK)] = found
+        for stream, own in readers.items():
+            if str(stream) not in wanted and (found := tuple(common(_of_reader(reader, heard) for reader in own))):
+                if stream.exchanged:
+                    outputs[stream.part] = found
                 else:
-                    streams[name] = found
+                    streams[str(stream)] = found
         return streams, outputs
 
 
-def _sender(stream: str) -> str:
-    """The part of a query that emits a stream between stages."""
-    return stream.removeprefix(MARK).rpartition(".")[0]
-
-
-def _readers(part: PlacedPart) -> Iterator[tuple[str, _Reader]]:
-    """The scans of a part, each with the stream, or the part, that its tuples come from."""
+def _readers(part: PlacedPart) -> Iterator[tuple[StreamId, _Reader]]:
+    """The scans of a part, each with the stream, or the output of a part, that its tuples come from."""
     partials = {name: partial for _, name, partial in part.started.partials}
     keys = part.group.keys
     for scan in scans(part.started.plan):
         key = None if keys is None else keys.get(scan.stream)
         reader = _Reader(scan.stream, scan.schema, part.group, key, partials.get(scan.stream))
-        if exchanged(scan.stream):
-            yield f"{MARK}{_sender(scan.stream)}", reader
-        else:
-            yield base_of(scan.stream), reader
+        yield replace(scan.id, partial="", shard=None), reader
 
 
 def _of_reader(reader: _Reader, heard: Mapping[int, Status]) -> Patterns:

@@ -12,7 +12,6 @@ from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 from millstream.physical.plan import stages
 from millstream.physical.plan.compile import in_common
-from millstream.physical.shard.topology import base_stream
 from millstream.physical.wire.records import OpenGroup
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def explain_running(mill: Mill, name: str) -> str:
 
 
 def _streams(plan: Plan) -> list[str]:
-    return sorted({base_stream(part.stream) for part in plan.walk() if isinstance(part, Scan)})
+    return sorted({part.id.source for part in plan.walk() if isinstance(part, Scan)})
 
 
 def _from_the_beginning(plan: Plan) -> str:
@@ -91,7 +90,7 @@ def _shared(mill: Mill, parts: list[_Running], name: str) -> Iterator[str]:
 
 
 def _described(plan: Plan) -> str:
-    return f"Scan {plan.stream.partition('~')[0]}" if isinstance(plan, Scan) else plan.describe()
+    return f"Scan {plan.id.whole}" if isinstance(plan, Scan) else plan.describe()
 
 
 def _new(mill: Mill, plan: Plan) -> list[_Running]:

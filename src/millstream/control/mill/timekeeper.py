@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from millstream.algebra.clock import VirtualClock
+from millstream.algebra.stream_id import StreamId
 from millstream.algebra.types import MICROS
 from millstream.algebra.upstream import TimeRequest
-from millstream.physical.plan.rereading import declared
 from millstream.physical.wire.records import Promise, Send
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Timekeeper:
     def tell(self, job: Job | None = None) -> None:
         """Tell the shards of a job, or of all jobs, that read streams themselves a clock that only the mill has."""
         connected = self._connectors.names()
-        if not self.wall and any(declared(stream) in connected for stream in self._placements.read()):
+        if not self.wall and any(StreamId.of(stream).declared in connected for stream in self._placements.read()):
             self._placements.append(Promise(self._mill.name, self._clock.now(), {}), job)
 
     def _promise(self, times: dict[str, int], *, beat: bool = False) -> None:
@@ -113,8 +113,8 @@ class Timekeeper:
             return
         requested = self._placements.read() if beat else self._placements.requested()
         fed = self._fed(set(self._feeds.sources) if beat else requested)
-        able = {name for name in requested if declared(name) in self._connectors.names()}
-        able = {name for name in able if self._connectors.can_promise(declared(name))}
+        able = {name for name in requested if StreamId.of(name).declared in self._connectors.names()}
+        able = {name for name in able if self._connectors.can_promise(StreamId.of(name).declared)}
         if able:
             self._placements.append(Send(self._mill.name, TimeRequest(beat), streams=tuple(sorted(able))))
         self._promise(self._feeds.times(sorted(fed)), beat=beat)
@@ -131,4 +131,4 @@ class Timekeeper:
     def _fed(self, streams: set[str]) -> set[str]:
         """Those of these streams that the driver feeds."""
         connected = self._connectors.names()
-        return {name for name in streams if declared(name) not in connected}
+        return {name for name in streams if StreamId.of(name).declared not in connected}

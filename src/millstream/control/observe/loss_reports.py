@@ -11,7 +11,7 @@ from millstream.ingest.losses import Losses
 from millstream.ingest.paged.files.listing import Listing
 from millstream.ingest.paged.formats import FORMATS
 from millstream.lang.spelling import spelled as named
-from millstream.logical.catalog import BAD, LATE, StreamDefinition
+from millstream.logical.catalog import StreamDefinition
 from millstream.physical.shard.topology import is_dataframe
 
 EPOCH = datetime(1970, 1, 1)
@@ -38,7 +38,7 @@ def late_report(stream: StreamDefinition, held: Losses) -> MillstreamError:
     message = f"stream '{stream.name}': {held.late:,} of {held.rows:,} rows are late ({percent(held.late, held.rows)})"
     cause = max(held.causes, key=lambda each: held.causes[each], default="punctuation")
     detail, hint = _REPORTS[cause](stream, held)
-    return InputError("M5060", message, detail=detail, hint=f"{hint}; {named(stream.name + LATE)} has the rows")
+    return InputError("M5060", message, detail=detail, hint=f"{hint}; {named(stream.id.late)} has the rows")
 
 
 def _out_of_order(stream: StreamDefinition, held: Losses) -> tuple[str, str]:
@@ -141,7 +141,7 @@ def interval_text(micros: int) -> str:
 def bad_report(stream: StreamDefinition, held: Losses) -> MillstreamError:
     """What is known of the bad rows of a stream, and what to declare."""
     message = f"stream '{stream.name}': {held.bad:,} of {held.rows:,} rows are bad ({percent(held.bad, held.rows)})"
-    end = f"{named(stream.name + BAD)} has the rows"
+    end = f"{named(stream.id.bad)} has the rows"
     if not held.reasons:
         return InputError("M5061", message, hint=end)
     most = max(held.reasons.values(), key=lambda kind: kind.number)

@@ -21,7 +21,7 @@ from millstream.control.observe.stream_progress import StreamProgress, stream_pr
 from millstream.errors import MillstreamError
 from millstream.ingest.paged.wanted import Skipped
 from millstream.logical.nodes.divert import Divert
-from millstream.physical.shard.topology import base_stream, scans
+from millstream.physical.shard.topology import scans
 from millstream.runtime.engine import NodeStatistics
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
     job, reports = mill.job(name), mill.reports(name)
     outlet = mill.deliveries.outlets.get(name)
     statuses = [status for _, _, status in reports]
-    read = {base_stream(scan.stream) for scan in scans(query.plan)}
+    read = {scan.id.source for scan in scans(query.plan)}
     diverted = {part.stream for part in query.plan.walk() if isinstance(part, Divert)}
     known = stream_progress(mill) if streams is None else streams
     found = tuple(known[stream] for stream in sorted((read | diverted) & known.keys()))

@@ -24,7 +24,7 @@ from millstream.control.observe.loss_reports import interval_text
 from millstream.control.observe.losses import WARNED, losses
 from millstream.errors import InputError, MillstreamError
 from millstream.ingest.losses import Losses
-from millstream.logical.catalog import LATE, StreamDefinition
+from millstream.logical.catalog import StreamDefinition
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -110,7 +110,7 @@ def _strange(stream: StreamDefinition, held: Losses) -> MillstreamError:
 def _broken(stream: StreamDefinition, number: int) -> MillstreamError:
     rows = f"{amount(number, 'row')} {'matches' if number == 1 else 'match'} punctuation that it had sent"
     message = f"stream '{stream.name}' breaks its promise: {rows}"
-    hint = f"send a punctuation only after the rows that it matches; {stream.name + LATE} has the rows"
+    hint = f"send a punctuation only after the rows that it matches; {stream.id.late} has the rows"
     return InputError("M5064", message, hint=hint)
 
 

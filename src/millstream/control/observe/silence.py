@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.algebra.stream_id import StreamId
 from millstream.amounts import amount
 from millstream.control.observe.losses import losses
 from millstream.control.observe.progress import ENDS, Progress, progress_of
 from millstream.errors import MillstreamError
 from millstream.ingest.losses import Losses
-from millstream.logical.catalog import BAD, LATE
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
-from millstream.physical.shard.topology import base_stream, scans
+from millstream.physical.shard.topology import scans
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -39,14 +39,14 @@ def why_silent(mill: Mill, name: str) -> str:
     query, found = mill.query(name), losses(mill)
     if query.failure is not None or query.finished is not None or isinstance(query.plan, TableWrite):
         return ""
-    read = sorted({scan.stream for scan in scans(query.plan)})
-    rows = {stream: found.get(base_stream(stream), Losses()) for stream in read}
+    read = sorted({scan.id for scan in scans(query.plan)}, key=str)
+    rows = {stream: found.get(stream.source, Losses()) for stream in read}
     if query.output.rows_made:
         return ""
     if not any(_given(stream, held) for stream, held in rows.items()):
-        absent = (mill.connectors.absent(name) for name in sorted({base_stream(stream) for stream in read}))
+        absent = (mill.connectors.absent(name) for name in sorted({stream.source for stream in read}))
         return " and ".join(filter(None, absent))
-    own = {stream: held for stream, held in rows.items() if stream == base_stream(stream)}
+    own = {str(stream): held for stream, held in rows.items() if not stream.companion}
     if lost := [text for stream, held in own.items() if (text := _all_lost(stream, held))]:
         return " and ".join(lost)
     try:
@@ -56,9 +56,9 @@ def why_silent(mill: Mill, name: str) -> str:
     return _blocked(query.plan, progress, sorted(stream for stream, held in own.items() if not held.rows))
 
 
-def _given(stream: str, held: Losses) -> int:
+def _given(stream: StreamId, held: Losses) -> int:
     """Number of rows of a stream or of its companion."""
-    return held.late if stream.endswith(LATE) else held.bad if stream.endswith(BAD) else held.rows
+    return {"late": held.late, "bad": held.bad}.get(stream.companion, held.rows)
 
 
 def _all_lost(stream: str, held: Losses) -> str:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from millstream.algebra.schema import TimeKind
+from millstream.algebra.stream_id import StreamId
 from millstream.algebra.types import MICROS, Type
 from millstream.control.mill.readings import Counts
 from millstream.control.observe.losses import losses
@@ -30,7 +31,6 @@ from millstream.errors import MillstreamError
 from millstream.ingest.losses import Losses
 from millstream.ingest.paged.wanted import NONE_SKIPPED, Skipped
 from millstream.logical.catalog import StreamDefinition
-from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.batch import Status
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ class _Readers:
 
     def counts(self, name: str) -> Counts:
         """Numbers of accepted, late and bad rows, of the reading of the stream that has read most."""
-        readings = {stream for status in self.statuses.values() for stream in status.counts if declared(stream) == name}
+        found = {stream for status in self.statuses.values() for stream in status.counts}
+        readings = (stream for stream in found if StreamId.of(stream).base == name)
         return max(map(self._counts, readings), default=(0, 0, 0), key=sum)
 
     def skipped(self, name: str) -> Skipped:
@@ -74,7 +75,7 @@ class _Readers:
         totals: dict[str, Skipped] = {}
         for status in self.statuses.values():
             for stream, count in status.skipped.items():
-                if declared(stream) == name:
+                if StreamId.of(stream).base == name:
                     totals[stream] = totals.get(stream, NONE_SKIPPED) + count
         return max(totals.values(), default=NONE_SKIPPED, key=lambda count: count.tested)
 
@@ -92,7 +93,7 @@ def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
     for stream in mill.catalog.streams:
         source, name = mill.fed(stream.name), stream.name
         readers = [status for readers in groups for status in readers.statuses.values()]
-        readings = [(status, read) for status in readers for read in status.counts if declared(read) == name]
+        readings = [(status, read) for status in readers for read in status.counts if StreamId.of(read).base == name]
         if source is not None:
             counts, newest, ended = (source.accepted, source.late, source.bad), source.newest, source.ended
         elif readings:

@@ -34,7 +34,7 @@ from millstream.logical.references import references
 from millstream.logical.written import touched
 from millstream.physical.plan import stages
 from millstream.physical.plan.preparation import PreparedPart, prepare
-from millstream.physical.shard.topology import base_stream, scans
+from millstream.physical.shard.topology import scans
 from millstream.physical.wire.address import ROWS
 from millstream.physical.wire.codec import decode
 from millstream.physical.wire.hashing import spread
@@ -98,7 +98,7 @@ def frame_job(connection: Connection, statement: ast.SelectStatement | ast.Creat
         hint = "start the query instead: a DataFrame of its own has no access to the table"
         raise BindError("M2124", f"a query on table '{target.table}', which streams write, has no DataFrame", hint=hint)
     _check_prodders(plan, mode)
-    names = sorted({base_stream(scan.stream) for scan in scans(plan)})
+    names = sorted({scan.id.source for scan in scans(plan)})
     for name in names:
         if not mill.catalog.stream(name).options.get("connector"):
             hint = "start the query instead, or declare where the stream comes from"

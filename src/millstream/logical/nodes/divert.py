@@ -12,6 +12,7 @@ from typing import Any
 
 from millstream.algebra.expression import Expression
 from millstream.algebra.response import Rule
+from millstream.algebra.stream_id import StreamId
 from millstream.logical.nodes.kinds.common import Passing, Stateless
 from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, columns_read
 
@@ -31,7 +32,7 @@ class Divert(Stateless, Passing):
     kept: bool = True
 
     def describe(self) -> str:
-        return f"Divert {'to' if self.kept else 'into'} {self.stream}__bad {self.fails}"
+        return f"Divert {'to' if self.kept else 'into'} {StreamId.of(self.stream).bad} {self.fails}"
 
     def canonical(self, spelled: Callable[[Expression], Expression]) -> Plan:
         return replace(self, fails=spelled(self.fails))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from millstream.algebra.punctuation.template import Template
 from millstream.algebra.schema import Schema
+from millstream.algebra.stream_id import StreamId
 from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.plan import Key
 
@@ -24,6 +25,10 @@ class Scan(Leaf):
     @property
     def schema(self) -> Schema:
         return self.stream_schema
+
+    @property
+    def id(self) -> StreamId:
+        return StreamId.of(self.stream)
 
     def describe(self) -> str:
         return f"Scan {self.stream}"

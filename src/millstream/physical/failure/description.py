@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 import polars as pl
 from polars.exceptions import PanicException
 
+from millstream.algebra.stream_id import StreamId
 from millstream.algebra.types import format_value
 from millstream.errors import InputError, MillstreamError, OperatorError, reason_of
-from millstream.physical.plan.rereading import declared
 
 HINT = "The batch was not committed. When the cause is removed, start again with the same checkpoint."
 FAULTS = (Exception, PanicException)
@@ -36,7 +36,8 @@ def source_failure(stream: str, error: BaseException) -> MillstreamError:
     """The error of a stream whose rows cannot be read."""
     if isinstance(error, MillstreamError):
         return error
-    return InputError("M5047", f"the source of stream '{declared(stream)}' failed: {reason_of(error)}", hint=HINT)
+    name = StreamId.of(stream).base
+    return InputError("M5047", f"the source of stream '{name}' failed: {reason_of(error)}", hint=HINT)
 
 
 def queries_of(operator: str, nodes: Mapping[str, Iterable[str]]) -> str:

@@ -16,9 +16,9 @@ from itertools import accumulate
 import polars as pl
 
 from millstream.algebra.element import Page
+from millstream.algebra.stream_id import StreamId
 from millstream.errors import OperatorError, reason_of
 from millstream.physical.failure.description import FAULTS, failure, queries_of, row_text
-from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.host import ShardHost
 from millstream.physical.wire.records import Feed, Record
 from millstream.physical.wire.shard_split import ShardSplit
@@ -140,9 +140,9 @@ class _Search:
         event, at, _ = self._event(place)
         assert event.rows is not None and event.stream is not None
         values = row_text(event.rows, at)
-        stream = declared(event.stream)
+        stream = StreamId.of(event.stream).declared
         return f" on a row of stream {stream} {values}", stream, values
 
     def _on(self, place: int) -> str:
         event, _, _ = self._event(place)
-        return "" if event.stream is None else f" on time or punctuation of stream {declared(event.stream)}"
+        return "" if event.stream is None else f" on time or punctuation of stream {StreamId.of(event.stream).declared}"

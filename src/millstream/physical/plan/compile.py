@@ -23,6 +23,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.response import Response
 from millstream.algebra.schema import FOREVER, TimeKind
+from millstream.algebra.stream_id import StreamId
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import kind_of
 from millstream.logical.nodes.divert import Divert
@@ -66,7 +67,7 @@ class Compiler:
     def __init__(
         self,
         graph: Graph,
-        hear: Callable[[str], Hear],
+        hear: Callable[[StreamId], Hear],
         tables: TableFrames,
         name_of: Callable[[Plan, int], str] | None = None,
         place: tuple[int, int] = ALONE,
@@ -132,7 +133,7 @@ class Compiler:
         """The time that the output of a source, or of an operator from before, has reached. An operator that reads only
         streams that have ended has ended too."""
         plan, since = key
-        lowest = min(reached(scan.stream) for scan in plan.walk() if isinstance(scan, Scan))
+        lowest = min(reached(scan.id.whole) for scan in plan.walk() if isinstance(scan, Scan))
         node = self._compiled[key].node
         if isinstance(node, Source) or lowest == FOREVER:
             return lowest
@@ -225,7 +226,7 @@ class Compiler:
 
     def reads(self, stream: str) -> bool:
         """Return whether a query reads a stream, or a partial stream made of it."""
-        return any(name == stream or name.startswith(f"{stream}~") for name in self._sources)
+        return any(StreamId.of(name).whole == stream for name in self._sources)
 
     def sources(self) -> Mapping[str, Source]:
         """The sources of the graph, by stream."""
@@ -273,7 +274,7 @@ class Compiler:
         plan, since = key
         name = self._name_of(plan, since)
         if isinstance(plan, Scan):
-            source = self._graph.source(name, plan.schema, self._hear(plan.stream))
+            source = self._graph.source(name, plan.schema, self._hear(plan.id))
             self._sources[plan.stream] = source
             compiled = _Compiled(source, None)
         elif isinstance(plan, WrittenTable):

@@ -11,9 +11,6 @@ from millstream.logical.nodes.kinds.common import Passing, Stateless
 from millstream.logical.nodes.union import Merging
 from millstream.logical.plan import Conditions, Plan, Pushed
 
-MARK = "@"
-"""Prefix of the names of streams between stages; declared streams have no such names."""
-
 
 @dataclass(frozen=True, slots=True)
 class Exchange(Stateless, Passing):
@@ -50,8 +47,3 @@ class Gather(Merging):
     @property
     def merges(self) -> bool:
         return self.schema.ordered and self.schema.kind is not TimeKind.LATENT
-
-
-def exchanged(stream: str) -> bool:
-    """Return whether a stream comes from another stage."""
-    return stream.startswith(MARK)

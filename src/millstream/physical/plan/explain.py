@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from millstream.algebra.stream_id import StreamId
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import EVERYWHERE, Key, Plan
 from millstream.logical.written import touched
 from millstream.physical.plan.compile import Compiler, labels
-from millstream.physical.plan.exchange import MARK, exchanged
 from millstream.physical.plan.partitioning import Keys
 from millstream.physical.plan.placeholders import Placeholders
 from millstream.physical.plan.preparation import PreparedPart
@@ -35,8 +35,8 @@ def _lines(made: PreparedPart, query: str, shards: int, schedule: Schedule) -> I
         yield f"one shard: {_all_of([target.table for target in tables])}"
     else:
         by = "".join(f", table {target.table} {_by(target.key)}" for target in tables if made.keys is not None)
-        yield _spread(made.keys, query, shards) + by
-    streams = sorted({_named(part.stream, query) for part in made.plan.walk() if isinstance(part, Scan)})
+        yield _spread(made.keys, shards) + by
+    streams = sorted({_named(part.id) for part in made.plan.walk() if isinstance(part, Scan)})
     if streams:
         yield f"reads {', '.join(streams)}"
     for counted in dict.fromkeys(part for part in made.plan.walk() if isinstance(part, Placeholders)):
@@ -46,14 +46,14 @@ def _lines(made: PreparedPart, query: str, shards: int, schedule: Schedule) -> I
         yield f"{stream} is aggregated where it is read: {name}"
     if made.part.reader is not None:
         key = f", by ({', '.join(made.part.key)})" if made.part.key else ""
-        yield f"sends {_named(MARK + made.part.name, query)}{key}"
+        yield f"sends {_named(StreamId(part=made.part.name))}{key}"
     graph, shown, streams_shown = Graph(), labels(made.plan), dict[str, int]()
 
     def name_of(part: Plan, _: int) -> str:
         """A short name for display: the stream, or the label of the operator."""
         if not isinstance(part, Scan):
             return shown[part]
-        stream = _named(part.stream, query)
+        stream = _named(part.id)
         streams_shown[stream] = streams_shown.get(stream, 0) + 1
         return stream if streams_shown[stream] == 1 else f"{stream} {streams_shown[stream]}"
 
@@ -66,10 +66,10 @@ def _lines(made: PreparedPart, query: str, shards: int, schedule: Schedule) -> I
         yield from ["", "time is promised along", *arcs]
 
 
-def _spread(keys: Keys | None, query: str, shards: int) -> str:
+def _spread(keys: Keys | None, shards: int) -> str:
     if keys is None:
         return "one shard: an operator has no key to partition by" if shards > 1 else "one shard"
-    hashed = dict.fromkeys(f"{_named(stream, query)} {_by(key)}" for stream, key in sorted(keys.items()))
+    hashed = dict.fromkeys(f"{_named(StreamId.of(stream))} {_by(key)}" for stream, key in sorted(keys.items()))
     return f"{shards} shard{'s' if shards > 1 else ''}: {', '.join(hashed)}"
 
 
@@ -82,8 +82,6 @@ def _by(key: Key) -> str:
     return "everywhere" if key == EVERYWHERE else f"by ({', '.join(key)})"
 
 
-def _named(stream: str, query: str) -> str:
+def _named(stream: StreamId) -> str:
     """The displayed name of a stream; a stream between stages has the number of the part that sends it."""
-    if not exchanged(stream):
-        return stream
-    return f"exchange {stream.removeprefix(MARK).removeprefix(query + '/').partition('.')[0]}"
+    return f"exchange {stream.sender}" if stream.exchanged else str(stream)

@@ -15,7 +15,7 @@ of fractions may differ in the last digits, since they are added in another orde
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -149,7 +149,7 @@ def split_aggregate(plan: Plan) -> PartialSplit | None:
     aggregate, partial = found
     scan = next(partial.input.walk())
     assert isinstance(scan, Scan)
-    name = f"{scan.stream}~{digest(partial)[:10]}"
+    name = str(replace(scan.id, partial=digest(partial)[:10]))
     merging = aggregate.altered(input=Scan(name, partial.schema), partials=True)
     return PartialSplit(scan.stream, name, partial, bottom_up(plan, lambda p: merging if p == aggregate else p))
 

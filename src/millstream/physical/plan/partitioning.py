@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from millstream.algebra.schema import TS
-from millstream.logical.catalog import LATE
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Key, Plan
@@ -105,7 +104,7 @@ def _holds_time(plan: Plan) -> bool:
 def can_hash(scan: Scan, key: Key) -> bool:
     """Return whether a stream can be hashed on a key. A stream of late tuples cannot: to find them, a shard needs all
     of their stream."""
-    return TS not in key and not scan.stream.endswith(LATE)
+    return TS not in key and scan.id.companion != "late"
 
 
 def keys_below(plan: Plan, key: Key) -> list[Key] | None:

@@ -9,17 +9,17 @@ import polars as pl
 
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import TimeKind
+from millstream.algebra.stream_id import StreamId
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.nodes.table_join import TableJoin
 from millstream.logical.nodes.written_join import WrittenJoin
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
 from millstream.logical.written import touched
-from millstream.physical.plan.exchange import MARK, exchanged
 from millstream.physical.plan.partial import Partial, split_aggregate
 from millstream.physical.plan.partitioning import Keys, partition_keys
 from millstream.physical.plan.stages import QueryPart, parts
-from millstream.physical.shard.topology import base_stream, scans
+from millstream.physical.shard.topology import scans
 from millstream.physical.wire.records import OpenGroup, Reading, Sending, StartQuery
 
 
@@ -68,7 +68,7 @@ class PreparedPart:
         part, sending = self.part, None
         if part.reader is not None:
             reader = groups[part.reader]
-            sending = Sending(f"{MARK}{part.name}", reader.labels, part.key, reader.stage)
+            sending = Sending(str(StreamId(part=part.name)), reader.labels, part.key, reader.stage)
         return StartQuery(
             groups[part.name].group,
             query if sending is None else part.name,
@@ -94,7 +94,7 @@ def prepare(query: str, plan: Plan, streams: Mapping[str, StreamDefinition], sha
         while (found := split_aggregate(running)) is not None and _can_aggregate(streams.get(found.stream)):
             partials.append((found.stream, found.partial_stream, found.partial))
             running = found.plan
-        reads = {base_stream(scan.stream) for scan in scans(part.plan) if not exchanged(scan.stream)}
+        reads = {scan.id.source for scan in scans(part.plan) if not scan.id.exchanged}
         prepared.append(PreparedPart(part, running, tuple(partials), frozenset(reads)))
     return prepared
 

@@ -23,6 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from millstream.algebra.schema import Schema
+from millstream.algebra.stream_id import StreamId, part_below
 from millstream.errors import PlanError
 from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.kinds.common import Leaf
@@ -33,7 +34,7 @@ from millstream.logical.plan import Key, Plan
 from millstream.logical.written import touched
 from millstream.optimizer.context import bottom_up
 from millstream.physical.plan.consensus import agreed
-from millstream.physical.plan.exchange import MARK, Exchange, Gather
+from millstream.physical.plan.exchange import Exchange, Gather
 from millstream.physical.plan.partitioning import (
     Keys,
     Partitioned,
@@ -116,9 +117,9 @@ def _parts(name: str, plan: Plan, shards: int) -> list[QueryPart]:
     gathered: dict[int, Plan] = {}
     hashed: Keys = {}
     for number, (sub, key) in enumerate(cut.subs):
-        top, *rest = _parts(f"{name}/{number}", Exchange(sub), shards)
+        top, *rest = _parts(part_below(name, number), Exchange(sub), shards)
         count = shards if top.keys is not None else 1
-        streams = [f"{MARK}{top.name}.{n}" for n in range(count)]
+        streams = [str(StreamId(part=top.name, shard=n)) for n in range(count)]
         gathered[number] = Gather(tuple(Scan(stream, sub.schema) for stream in streams))
         hashed |= dict.fromkeys(streams, key)
         below += [QueryPart(top.name, top.plan, top.keys, top.stage, name, key if cut.keyed else None), *rest]

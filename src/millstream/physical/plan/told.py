@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from millstream.algebra.punctuation.pattern import Pattern
+from millstream.algebra.stream_id import StreamId
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 from millstream.physical.plan.compile import chain_of, labels, responded
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 
 def omitted_by_sources(
     plan: Plan, pattern: Pattern, switches: Switches, query: str
-) -> Iterator[tuple[str, Pattern | None]]:
+) -> Iterator[tuple[StreamId, Pattern | None]]:
     """Yield the streams that a plan reads, each with the tuples that it may omit; None: no tuples. Switches may stop
     feedback on its way."""
     shown = labels(plan)
 
-    def below(part: Plan, unwanted: Pattern | None) -> Iterator[tuple[str, Pattern | None]]:
+    def below(part: Plan, unwanted: Pattern | None) -> Iterator[tuple[StreamId, Pattern | None]]:
         if isinstance(part, Scan):
-            yield part.stream, unwanted
+            yield part.id, unwanted
             return
         chain = chain_of(part)
         omitted: tuple[Pattern | None, ...] = (None,) * len(chain[-1].inputs)

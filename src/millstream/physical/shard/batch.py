@@ -22,6 +22,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.qualities import Accuracy
 from millstream.algebra.shed import Shed
+from millstream.algebra.stream_id import StreamId
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import value
 from millstream.ingest.losses import Losses
@@ -315,7 +316,7 @@ def _outputs(host: ShardHost) -> tuple[list[tuple[str, Element]], list[Sent]]:
 def _addressed(host: ShardHost, sending: Sending, element: Element) -> Iterator[Sent]:
     """Address an element to shards of the next stage: rows by the hash of their key, also those of a prod; punctuations
     and prods to all."""
-    stream, now = f"{sending.stream}.{host.setup.number}", host.clock.now()
+    stream, now = str(replace(StreamId.of(sending.stream), shard=host.setup.number)), host.clock.now()
     frame = element.frame if isinstance(element, Page) else element.rows if isinstance(element, Prod) else None
     shards = None
     if frame is not None and sending.key is not None:

@@ -20,19 +20,19 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.algebra.shed import Shed
+from millstream.algebra.stream_id import StreamId
 from millstream.algebra.upstream import TimeRequest
 from millstream.ingest.source import StreamSource
 from millstream.logical.early import emits_early
 from millstream.logical.nodes.scan import Scan
 from millstream.physical.plan.compile import Compiler
-from millstream.physical.plan.exchange import exchanged
 from millstream.physical.shard.consensus import agree
 from millstream.physical.shard.feeding import Feeding
 from millstream.physical.shard.intake import Intake
 from millstream.physical.shard.parcel import unpark
 from millstream.physical.shard.promises import Promises
 from millstream.physical.shard.setup import Setup
-from millstream.physical.shard.topology import base_of, base_stream, scans
+from millstream.physical.shard.topology import scans
 from millstream.physical.wire.records import (
     CloseGroup,
     Configure,
@@ -119,9 +119,7 @@ class ShardHost:
                 self.parcels.pop(record.name, None)
                 reached = {**record.reached, **{name: source.reached for name, source in self.sources.items()}}
                 closed = {**record.closed, **{name: source.closed for name, source in self.sources.items()}}
-                self.compiler.reach(
-                    record.name, lambda stream: reached.get(base_of(stream), NEVER), closed.get, readers
-                )
+                self.compiler.reach(record.name, lambda stream: reached.get(stream, NEVER), closed.get, readers)
             case Unpark(name=name, parking=number, parcel=parcel):
                 self.parcels[name] = number, parcel
             case Hold(streams=streams):
@@ -192,7 +190,7 @@ class ShardHost:
         """The point from which a query reads. Streams between stages belong to one query: there is one point."""
         if query.shared is not None and query.shared in self.setup.running:
             return self.setup.queries[query.shared].since
-        between = any(isinstance(part, Scan) and exchanged(part.stream) for part in query.plan.walk())
+        between = any(isinstance(part, Scan) and part.id.exchanged for part in query.plan.walk())
         return 0 if between else self.inputs
 
     def _start(self, query: StartQuery) -> None:
@@ -238,7 +236,7 @@ class ShardHost:
         return [
             name
             for name, query in self.setup.running.items()
-            if any(stream in (part.stream, base_stream(base_of(part.stream))) for part in scans(query.plan))
+            if any(stream in (part.stream, part.id.source) for part in scans(query.plan))
         ]
 
     def _stop(self, name: str) -> None:
@@ -319,7 +317,7 @@ class ShardHost:
             self.graph.run()
         if self.graph.on_demand and promises.promised:
             for stream, source in self.compiler.sources().items():
-                if (time := promises.promised.get(base_of(stream))) is not None:
+                if (time := promises.promised.get(StreamId.of(stream).whole)) is not None:
                     self.graph.promise(source, time)
             self.graph.spread_time()
         retire(self.graph)

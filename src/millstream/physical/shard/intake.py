@@ -10,14 +10,13 @@ import polars as pl
 
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.punctuations import Punctuations
+from millstream.algebra.stream_id import StreamId
 from millstream.errors import MillstreamError, PlanError
 from millstream.ingest.paged.wanted import Skipped
 from millstream.ingest.source import StreamSource
-from millstream.logical.catalog import BAD, LATE
 from millstream.physical.failure.description import FAULTS, failure_on_row
 from millstream.physical.failure.transport import read_error
 from millstream.physical.plan.partial import Partial
-from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.prodding import Mark, placed
 from millstream.physical.wire.own_rows import take_own_rows
 from millstream.physical.wire.shard_split import ShardSplit
@@ -78,9 +77,9 @@ class Intake:
         if (order := source.order()) is not None:
             self._push(split.stream, order)
         if taken.late.height:
-            self._push_to(split.stream + LATE, Page(taken.late))
+            self._push_to(StreamId.of(split.stream).late, Page(taken.late))
         if taken.bad.height:
-            self._push_to(split.stream + BAD, Page(taken.bad))
+            self._push_to(StreamId.of(split.stream).bad, Page(taken.bad))
 
     def note_skipped(self, counts: Mapping[str, Skipped]) -> None:
         for stream, count in counts.items():
@@ -105,7 +104,7 @@ class Intake:
         try:
             self._push_to(name, Page(groups(rows)))
         except FAULTS as error:
-            self.faults[name] = failure_on_row("partial aggregate", declared(stream), rows, groups, error)
+            self.faults[name] = failure_on_row("partial aggregate", StreamId.of(stream).base, rows, groups, error)
 
     def take_faults(self) -> dict[str, MillstreamError]:
         """Return the streams that have failed since the last call, with their errors."""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from millstream.algebra import values
-from millstream.physical.shard.topology import base_of, base_stream, scans
+from millstream.algebra.stream_id import StreamId
+from millstream.physical.shard.topology import scans
 from millstream.runtime.engine import snapshot
 from millstream.runtime.engine.snapshot import NodeStates
 
@@ -43,13 +44,13 @@ def packed(host: ShardHost, name: str) -> bytes:
     """The parcel of a part; all other parts are removed from the shard."""
     host.fail([other for other in host.setup.running if other != name])
     query, nodes = host.setup.queries[name], host.compiler.nodes(name)
-    read = tuple(scan.stream for scan in scans(query.plan))
-    streams = {*query.streams, *read, *map(base_of, read)}
+    read = [scan.id for scan in scans(query.plan)]
+    streams = {*query.streams, *(name for stream in read for name in stream.names[:2])}
     operators = {node: host.graph.operators[node].operator for node in nodes if node in host.graph.operators}
     parcel = Parcel(
         host.clock.now(),
         nodes,
-        read,
+        tuple(map(str, read)),
         snapshot.take_nodes(host.graph, nodes),
         {node: {key: table.frame() for key, table in op.tables().items()} for node, op in operators.items()},
         {stream: host.sources[stream].snapshot() for stream in query.streams},
@@ -66,9 +67,8 @@ def unpark(host: ShardHost, name: str, data: bytes) -> None:
     """Give a part that has just been started what it held."""
     parcel: Parcel = values.decode(data, "what the operators of a query held")
     query = host.setup.queries[name]
-    streams = dict(zip(parcel.scans, (scan.stream for scan in scans(query.plan)), strict=True))
-    streams |= {base_of(old): base_of(new) for old, new in streams.items()}
-    streams |= {base_stream(old): base_stream(new) for old, new in streams.items()}
+    again = zip(map(StreamId.of, parcel.scans), scans(query.plan), strict=True)
+    streams = {name: other for old, new in again for name, other in zip(old.names, new.id.names, strict=True)}
     names = dict(zip(parcel.nodes, host.compiler.nodes(name), strict=True))
     host.reach(parcel.now)
     for old, tables in parcel.tables.items():

@@ -11,17 +11,15 @@ from dataclasses import replace
 
 from millstream.algebra import values
 from millstream.algebra.identity import digest
+from millstream.algebra.stream_id import StreamId
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 from millstream.optimizer.context import bottom_up
 from millstream.physical.failure.description import FAULTS
-from millstream.physical.plan.exchange import exchanged
 from millstream.physical.plan.partitioning import Keys
-from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.durable import tables_of
 from millstream.physical.shard.host import ShardHost
 from millstream.physical.shard.parcel import packed
-from millstream.physical.shard.topology import base_of
 from millstream.physical.wire.records import Park, Record
 
 Parked = tuple[tuple[str, str, bytes], ...]
@@ -79,5 +77,6 @@ def shape(plan: Plan, keys: Keys | None) -> str:
     def unnamed(part: Plan) -> Plan:
         return replace(part, stream="") if isinstance(part, Scan) else part
 
-    found = [("@" if exchanged(stream) else declared(base_of(stream)), key) for stream, key in (keys or {}).items()]
+    read = ((replace(StreamId.of(stream), reading=None, partial=""), key) for stream, key in (keys or {}).items())
+    found = [("@" if stream.exchanged else str(stream), key) for stream, key in read]
     return digest((bottom_up(plan, unnamed), keys is None, tuple(sorted(found, key=repr))))

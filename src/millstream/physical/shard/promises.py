@@ -11,9 +11,9 @@ from typing import Any
 
 from millstream.algebra.feedback import Feedback, Intent, Withdrawal
 from millstream.algebra.schema import NEVER
+from millstream.algebra.stream_id import StreamId
 from millstream.algebra.upstream import TimeRequest, Upstream
 from millstream.ingest.source import StreamSource
-from millstream.physical.shard.topology import base_of, base_stream
 from millstream.runtime.engine.nodes import Hear
 
 
@@ -29,12 +29,12 @@ class Promises:
         self.messages: dict[tuple[str, Upstream], None] = {}
         """Messages of operators to streams since the last `take_messages`."""
 
-    def hear(self, stream: str) -> Hear:
+    def hear(self, source: StreamId) -> Hear:
         """Return the receiver of messages to a stream. It notes them for the driver, and answers a request for time
         with the stream's promise. It does not note a request that a new promise answers: an operator that still waits
         asks again."""
 
-        base = base_of(stream)
+        stream, base = str(source), source.whole
 
         def hear(message: Upstream) -> int | None:
             if isinstance(message, Withdrawal) or (isinstance(message, Feedback) and message.intent is Intent.ASSUMED):
@@ -80,7 +80,7 @@ class Promises:
         """Forget the promises of a dropped stream and its companions."""
         self.wanted.discard(stream)
         for promises in (self.promised, self.answered):
-            for name in [name for name in promises if base_stream(base_of(name)) == stream]:
+            for name in [name for name in promises if StreamId.of(name).source == stream]:
                 del promises[name]
 
     def take_messages(self) -> tuple[tuple[str, Upstream], ...]:

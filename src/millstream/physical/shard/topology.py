@@ -17,7 +17,7 @@ from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schedule import Grid, Schedule
 from millstream.ingest.paged.wanted import Skipped, unwanted_rows
-from millstream.logical.catalog import BAD, LATE, StreamDefinition
+from millstream.logical.catalog import StreamDefinition
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
@@ -144,7 +144,7 @@ class Topology:
                 group.queries[name] = record
                 group.note_reads()
                 for scan in scans(record.plan):  # the new reader wants all rows
-                    self.unwanted.pop((group.opened.mill, base_stream(base_of(scan.stream))), None)
+                    self.unwanted.pop((group.opened.mill, scan.id.source), None)
             case Skip(mill=mill, stream=stream, patterns=patterns):
                 self.unwanted.pop((mill, stream), None)
                 if patterns:
@@ -245,7 +245,7 @@ class Topology:
             for name, definition in found.items():
                 reading = readings.get(name, Reading())
                 route = made.setdefault((group.opened.mill, name), Route(definition, set(), reading))
-                late, partials = name + LATE in reads, group.partials(name)
+                late, partials = definition.id.late in reads, group.partials(name)
                 hashed = None if late or keys is None else keys.get(name) or None
                 raw = name in reads or late or not partials
                 if raw:
@@ -272,20 +272,10 @@ def scans(plan: Plan) -> list[Scan]:
     return [part for part in plan.walk() if isinstance(part, Scan)]
 
 
-def base_stream(name: str) -> str:
-    """The stream that a companion (late tuples, bad rows) belongs to; any other stream's own name."""
-    return name.removesuffix(LATE).removesuffix(BAD)
-
-
-def base_of(stream: str) -> str:
-    """The stream that a partial stream is made of; any other stream's own name."""
-    return stream.partition("~")[0]
-
-
 def _columns(definition: StreamDefinition, group: _Group) -> set[str]:
     """The columns of a stream that the queries of a group need, and the columns its source reads."""
     names = set(definition.schema.names)
-    if definition.name + LATE in group.reads:
+    if definition.id.late in group.reads:
         return names
     needed = set(definition.required)
     for query in group.queries.values():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from millstream.algebra.stream_id import StreamId
 from millstream.physical.shard.host import ShardHost
-from millstream.physical.shard.topology import base_of
 from millstream.runtime.engine.demand import Lag, Levels, demands, lag_of, merged
 
 Waiting = dict[str, tuple[int, Levels]]
@@ -26,5 +26,5 @@ def lags_of(host: ShardHost) -> Waiting:
 
 
 def _by_stream(host: ShardHost, levels: Levels) -> Levels:
-    streams = {source.name: base_of(stream) for stream, source in host.compiler.sources().items()}
+    streams = {source.name: StreamId.of(stream).whole for stream, source in host.compiler.sources().items()}
     return merged(Lag(0, {streams[name]: level}) for name, level in levels.items() if name in streams).levels

@@ -38,7 +38,6 @@ from millstream.logical.plan import Key
 from millstream.physical.failure.description import FAULTS, failure_on_row, source_failure
 from millstream.physical.failure.transport import as_text
 from millstream.physical.plan.partial import Partial
-from millstream.physical.plan.rereading import declared
 from millstream.physical.wire.hashing import shard_of
 from millstream.physical.wire.own_rows import OWN, OwnRows, hashed
 from millstream.physical.wire.shard_split import PartialStream, ShardSplit, Target
@@ -167,7 +166,7 @@ def _folded(stream: StreamDefinition, target: Target, whole: ShardSplit) -> Iter
     failed: dict[str, str] = {}
     for partial in target.partials:
         try:
-            made.append((partial, _groups(declared(stream.name), partial.partial, page)))
+            made.append((partial, _groups(stream.id.base, partial.partial, page)))
         except OperatorError as error:
             failed[partial.name] = as_text(error)
     placed = None if whole.placed is None else whole.placed.among(np.zeros(page.height, dtype=np.bool_))

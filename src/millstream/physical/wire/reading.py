@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schedule import Grid
+from millstream.algebra.stream_id import PlaceId, StreamId
 from millstream.algebra.values import value
 from millstream.ingest.paged import PagedSource, Split, open_paged
 from millstream.ingest.paged.files.prods import stretches
@@ -21,7 +22,6 @@ from millstream.ingest.paged.split import EndSplit, SplitRows
 from millstream.logical.catalog import StreamDefinition
 from millstream.physical.failure.description import FAULTS, source_failure
 from millstream.physical.failure.transport import as_text, read_error
-from millstream.physical.plan.rereading import declared
 from millstream.physical.shard.topology import Route, StreamKey, Topology, is_dataframe
 from millstream.physical.wire.packing import pack
 from millstream.physical.wire.records import CloseGroup, Hold, OpenGroup, Record, StopQuery
@@ -104,7 +104,7 @@ class BatchReader:
         self._log, self._parallelism = log, parallelism
         self._latest, self._latest_at = Topology(), 0
         self._dealt, self._dealt_at = Topology(), 0
-        self._open: dict[str, PagedSource] = {}
+        self._open: dict[PlaceId, PagedSource] = {}
 
     @staticmethod
     def initial() -> Offset:
@@ -120,41 +120,42 @@ class BatchReader:
         now, read = max(int(start["now"]), clock), _read_here(self._latest) if streams else []
         places = json.loads(start["streams"]) if read else {}
         moved: dict[str, Any] = {}
-        for key, route in read:
-            name = place_name(*key, route.reading.number)
-            if key[0] in self._latest.held:
+        for stream, route in read:
+            key = PlaceId(*stream, route.reading.number)
+            name = str(key)
+            if key.mill in self._latest.held:
                 moved |= {name: places[name]} if name in places else {}
                 continue
             place = places.get(name) or route.reading.place
             try:
-                moved[name] = self._moved(name, key, route, place, now)
+                moved[name] = self._moved(key, route, place, now)
             except FAULTS as error:  # its shards learn it in the next batch, and its readers fail there
-                text = self._failed(name, key, error)
+                text = self._failed(key, error)
                 moved[name] = {"at": None, "ended": False, "failed": text, **(place or {})}
         advanced = any(places.get(name) != place for name, place in moved.items())
         if end <= start["log"] and not advanced:
             return start
         return {"log": max(end, start["log"]), "now": now, "streams": json.dumps(moved) if read else start["streams"]}
 
-    def _moved(self, name: str, key: StreamKey, route: Route, place: Any, now: int) -> dict[str, Any]:
+    def _moved(self, key: PlaceId, route: Route, place: Any, now: int) -> dict[str, Any]:
         """The place in a stream at the end of the next batch."""
-        source = self._source(name, key, route)
+        source = self._source(key, route)
         place = _begun(place, source)
         at = source.latest(place["at"], now)
         # The end is a batch of its own, since the last rows may be in a full batch.
         return {"at": at, "ended": place["ended"] or (at == place["at"] and source.ended(at))}
 
-    def _failed(self, name: str, key: StreamKey, error: BaseException) -> str:
+    def _failed(self, key: PlaceId, error: BaseException) -> str:
         """Forget a source that has failed, so that it is opened anew; return the error as text."""
-        self._open.pop(name, None)
-        return as_text(source_failure(key[1], error))
+        self._open.pop(key, None)
+        return as_text(source_failure(key.stream, error))
 
-    def _source(self, name: str, key: StreamKey, route: Route) -> PagedSource:
-        if name not in self._open:
-            self._open = {n: source for n, source in self._open.items() if n.rpartition("@")[0] != "/".join(key)}
+    def _source(self, key: PlaceId, route: Route) -> PagedSource:
+        if key not in self._open:
+            self._open = {known: source for known, source in self._open.items() if known[:2] != key[:2]}
             stream = route.definition
-            self._open[name] = open_paged(declared(key[1]), stream.schema, stream.options, stream.required)
-        return self._open[name]
+            self._open[key] = open_paged(StreamId.of(key.stream).base, stream.schema, stream.options, stream.required)
+        return self._open[key]
 
     def deal(self, start: Offset, end: Offset) -> Dealt:
         """The batch between two offsets."""
@@ -187,25 +188,25 @@ class BatchReader:
 
     def _splits(self, start: dict[str, Any], end: dict[str, Any], now: int) -> Iterator[SplitWork]:
         seq = 0
-        for key, route in _read_here(self._dealt):
-            name = place_name(*key, route.reading.number)
+        for stream, route in _read_here(self._dealt):
+            key = PlaceId(*stream, route.reading.number)
+            name = str(key)
             if name not in end:
                 continue
             schema, targets = route.definition.schema, tuple(route.targets)
             columns = tuple(column for column in schema.names if column in route.columns)
             try:
                 place = start.get(name) or route.reading.place
-                splits = self._of_stream(name, key, route, place, end[name], columns, now)
+                splits = self._of_stream(key, route, place, end[name], columns, now)
             except FAULTS as error:
-                splits = [FailedSplit(self._failed(name, key, error))]
+                splits = [FailedSplit(self._failed(key, error))]
             for split in splits:
                 seq += 1
                 yield SplitWork(seq, route.definition, split, columns, targets, route.unwanted, route.grids)
 
     def _of_stream(
         self,
-        name: str,
-        key: StreamKey,
+        key: PlaceId,
         route: Route,
         place: Any,
         end: dict[str, Any],
@@ -215,9 +216,9 @@ class BatchReader:
         """The splits of a stream between two places; None: its start."""
         if "failed" in end:
             if not place or "failed" not in place:  # a batch that is run again finds what has been mended meanwhile
-                self._moved(name, key, route, place, now)
+                self._moved(key, route, place, now)
             return []
-        source = self._source(name, key, route)
+        source = self._source(key, route)
         place = _begun(place, source)
         splits = source.splits(place["at"], end["at"], self._parallelism) if end != place else []
         if end["ended"] and not place["ended"]:
@@ -228,11 +229,6 @@ class BatchReader:
 def _begun(place: dict[str, Any] | None, source: PagedSource) -> dict[str, Any]:
     """A place in a stream; None, or one of a source that could not be opened: its start."""
     return place if place and place["at"] is not None else {"at": source.start(), "ended": False}
-
-
-def place_name(mill: str, stream: str, number: int) -> str:
-    """The name of a stream's place in an offset: each reading of the stream has a place of its own."""
-    return f"{mill}/{stream}@{number}" if number else f"{mill}/{stream}"
 
 
 def _reported(records: dict[int, list[Record]]) -> bool:

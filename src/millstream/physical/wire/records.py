@@ -87,7 +87,7 @@ class Rekey:
 @dataclass(frozen=True, slots=True)
 class Sending:
     """The destination of a query part's output: the shards with these labels in a later stage, by the hash of `key`
-    (None: there is one shard). They read it as a stream named `stream`, a dot and the number of the sending shard."""
+    (None: there is one shard). They read it as `stream` with the number of the sending shard."""
 
     stream: str
     labels: tuple[int, ...]

@@ -108,10 +108,10 @@ class Job(ABC):
         """Batches delivered since it was opened, and the time they took."""
         self.report: dict[str, Any] | None = None
         """Spark's own report on the last batch that the listener was called for."""
-        self.spooled: dict[str, dict[int, Any]] = {}
+        self.spooled: dict[tuple[str, int], Any] = {}
         """Results of a job in memory that wait for the sinks of queries, by query and batch."""
-        self.parked: dict[str, dict[str, bytes]] = {}
-        """What the operators of failed queries of a job in memory held."""
+        self.parked: dict[tuple[str, str], bytes] = {}
+        """What the operators of failed queries of a job in memory held, by parking and file."""
         self._needed = 0
         self.started = self.log.end()
         """The position behind the last start of a query, or behind the records from before it was opened."""

@@ -50,15 +50,15 @@ class Parking:
 
     def __init__(self, job: Job, mill: str, query: str) -> None:
         name = hashlib.sha1(f"{mill}/{query}".encode()).hexdigest()[:16]
-        self._place, self._query, self._noted = f"parked/{name}", query, job.noted
+        self._name, self._place, self._query, self._noted = name, f"parked/{name}", query, job.noted
         self._folder = None if job.folder is None else job.folder / self._place
-        self._held: dict[str, bytes] = job.parked.setdefault(name, {})
+        self._held: dict[tuple[str, str], bytes] = job.parked
         """In memory: what would be files."""
 
     def _put(self, key: str, held: Any) -> None:
         data = values.encode(held)
         if self._folder is None or self._noted is None:
-            self._held[key] = data
+            self._held[self._name, key] = data
         else:
             self._folder.mkdir(parents=True, exist_ok=True)
             write_whole(self._folder / key, data, durable=True, private=True)
@@ -67,7 +67,7 @@ class Parking:
 
     def _get(self, key: str) -> Any:
         path = None if self._folder is None else self._folder / key
-        data = self._held.get(key) if path is None else path.read_bytes() if path.exists() else None
+        data = self._held.get((self._name, key)) if path is None else path.read_bytes() if path.exists() else None
         return (
             None
             if data is None
@@ -97,7 +97,8 @@ class Parking:
         return held if held and len(held) == len(found) else None
 
     def clear(self) -> None:
-        self._held.clear()
+        for key in [key for key in self._held if key[0] == self._name]:
+            del self._held[key]
         if self._folder is not None and self._noted is not None:
             self._noted.name(self._place, self._query, ())
             shutil.rmtree(self._folder, ignore_errors=True)

@@ -32,9 +32,10 @@ class Spool:
         name = hashlib.sha1(query.encode()).hexdigest()[:16]
         self._place, self._query, self._noted = f"spool/{name}", query, job.noted
         self._folder = None if job.folder is None else job.folder / self._place
-        self._held: dict[int, Results] = job.spooled.setdefault(query, {})
+        self._held: dict[tuple[str, int], Results] = job.spooled
         """Results in memory."""
-        self._sizes = {batch: (rows.height, int(rows.estimated_size())) for batch, (rows, _) in self._held.items()}
+        held = [(batch, rows) for (name, batch), (rows, _) in self._held.items() if name == query]
+        self._sizes = {batch: (rows.height, int(rows.estimated_size())) for batch, rows in held}
         """Rows and bytes of each batch."""
         if self._folder is not None and self._noted is not None and self._folder.exists():
             named = self._noted.names(self._place)
@@ -66,7 +67,7 @@ class Spool:
 
     def put(self, batch: int, rows: pl.DataFrame, punctuations: Sequence[Pattern]) -> None:
         if self._folder is None:
-            self._held[batch] = rows, [*punctuations]
+            self._held[self._query, batch] = rows, [*punctuations]
             self._sizes[batch] = rows.height, int(rows.estimated_size())
             return
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -82,7 +83,7 @@ class Spool:
             self._noted.name(self._place, self._query, tuple((run[0][1], run[-1][1]) for run in runs), synced=synced)
 
     def get(self, batch: int) -> Results:
-        return self._held[batch] if self._folder is None else self._read(batch)
+        return self._held[self._query, batch] if self._folder is None else self._read(batch)
 
     def _read(self, batch: int) -> Results:
         assert self._folder is not None
@@ -93,7 +94,7 @@ class Spool:
     def remove(self, batch: int) -> None:
         del self._sizes[batch]
         if self._folder is None:
-            del self._held[batch]
+            del self._held[self._query, batch]
             return
         with suppress(OptionError):  # a full disk: the file is removed at the next start
             self._name()
@@ -101,7 +102,8 @@ class Spool:
 
     def clear(self) -> None:
         """Discard all that waits."""
-        self._held.clear()
+        for batch in self._sizes:
+            self._held.pop((self._query, batch), None)
         self._sizes.clear()
         if self._folder is not None:
             self._name()

@@ -151,3 +151,12 @@ def test_errors(text: str, code: str, line: int, column: int, message: str, hint
     assert (error.code, error.line, error.column) == (code, line, column), str(error)
     assert message in error.message
     assert hint in error.hint
+
+
+@pytest.mark.parametrize(
+    "value", ['= "hunter2"', "'hunter2'", "hunter2", "= hunter2 x", "= - 'hunter2'", "= 'hunter2' hunter2"]
+)
+def test_secrets_are_not_told(value: str) -> None:
+    with pytest.raises(SqlSyntaxError, match="M1001: expected") as caught:
+        parse(f"CREATE STREAM s (k INT) WITH (connector = 'csv', password {value})")
+    assert "hunter2" not in str(caught.value) and caught.value.column

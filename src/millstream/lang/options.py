@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from millstream.errors import BindError, InputError, MillstreamError
+from millstream.errors import SECRET, BindError, InputError, MillstreamError, SqlSyntaxError
 from millstream.lang import ast
 from millstream.lang.cursor import RESERVED, Cursor
 from millstream.lang.tokens import Kind, Place, Token, tokenize
@@ -15,28 +17,47 @@ def options(cursor: Cursor) -> ast.Options:
     if not cursor.accept("WITH"):
         return ()
     cursor.expect_symbol("(")
-    found, value = dict[str, str](), cursor.token
+    found, name = dict[str, str](), ""
     while not cursor.accept_symbol(")"):
-        if found and not cursor.accept_symbol(","):
-            cursor.fail("',' or ')'", hint=_unquoted(cursor, value))
+        if found:
+            with _untold(name):
+                if not cursor.accept_symbol(","):
+                    cursor.fail("',' or ')'", hint=_unquoted(cursor, value))
         token = cursor.token
         name = _option_name(cursor)
         if name in found:
             cursor.error("M1007", f"option '{name}' appears twice", token=token)
-        with cursor.like(f"WITH ({name} = 'value')"):
-            cursor.expect_symbol("=")
-        sign = "-" if cursor.accept_symbol("-") else ""
-        if cursor.at("NULL") and name != "null":
-            cursor.fail("a value", hint=f"leave {name} out, if it has none")
-        if cursor.token.kind not in (Kind.STRING, Kind.NUMBER, Kind.WORD) or (
-            sign and cursor.token.kind is not Kind.NUMBER
-        ):
-            quoted = cursor.token.kind is Kind.QUOTED
-            hint = f"text is written in single quotes: '{cursor.token.text}'" if quoted else ""
-            cursor.fail("a value", hint=hint or _unquoted(cursor, cursor.token))
-        value = cursor.token
-        found[name] = sign + cursor.advance().text
+        with _untold(name):
+            value, found[name] = _value(cursor, name)
     return tuple(found.items())
+
+
+def _value(cursor: Cursor, name: str) -> tuple[Token, str]:
+    with cursor.like(f"WITH ({name} = 'value')"):
+        cursor.expect_symbol("=")
+    sign = "-" if cursor.accept_symbol("-") else ""
+    if cursor.at("NULL") and name != "null":
+        cursor.fail("a value", hint=f"leave {name} out, if it has none")
+    value = cursor.token
+    if value.kind not in (Kind.STRING, Kind.NUMBER, Kind.WORD) or (sign and value.kind is not Kind.NUMBER):
+        hint = f"text is written in single quotes: '{value.text}'" if value.kind is Kind.QUOTED else ""
+        cursor.fail("a value", hint=hint or _unquoted(cursor, value))
+    return value, sign + cursor.advance().text
+
+
+@contextmanager
+def _untold(name: str) -> Iterator[None]:
+    """Leave the text of a value that is secret out of an error."""
+    try:
+        yield
+    except SqlSyntaxError as error:
+        if not SECRET.search(name):
+            raise
+        message, hint = (
+            error.message.partition(", found")[0],
+            "text is written in single quotes, and followed by ',' or ')'",
+        )
+        raise SqlSyntaxError(error.code, message, hint=hint, line=error.line, column=error.column) from None
 
 
 def _unquoted(cursor: Cursor, value: Token) -> str:

@@ -305,6 +305,16 @@ def test_files_that_nothing_names(waiting: WaitingRun) -> None:
     mill.close()
 
 
+def test_newer_results_than_batches(waiting: WaitingRun) -> None:
+    """A copy put over a newer checkpoint, which keeps the files that the copy does not have."""
+    waiting.restore(waiting.closed)
+    shutil.copytree(waiting.older / "checkpoint", waiting.checkpoint, dirs_exist_ok=True)
+    with pytest.raises(
+        InputError, match=r"^M5025: .*batches.log' ends with batch \d+, but .*spool.* has results of batch"
+    ):
+        waiting.open()
+
+
 def test_what_is_no_longer_there_is_not_named(waiting: WaitingRun) -> None:
     """Results that were delivered or discarded, and what a query held that has started again."""
     waiting.restore(waiting.killed)

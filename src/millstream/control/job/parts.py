@@ -113,6 +113,11 @@ def check_checkpoint(log: ControlLog) -> None:
         for place, (query, files) in noted.files.items():
             for path in (job / place / name for name in names(files)):
                 _check_file(path, LOST[path.parts[-3]].format(query))
+        spooled = (path for path in (job / "spool").glob("*/*") if path.name.isdigit())
+        newest = max(spooled, key=lambda path: int(path.name), default=None)
+        if newest is not None and int(newest.name) > noted.number:
+            named = f"'{newest}' has results of batch {newest.name}"
+            raise behind(job / "batches.log", f"ends with batch {noted.number}", named)
 
 
 def _check_marks(job: Path, driver: ControlLog) -> None:

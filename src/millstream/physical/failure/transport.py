@@ -26,7 +26,8 @@ class Reported(MillstreamError):
 
     def __str__(self) -> str:
         held = {name: value for name, value in vars(self.error).items() if name in _FIELDS}
-        return f"{MARK} {json.dumps({'kind': type(self.error).__name__, **held})}"
+        kind = next(kind.__name__ for kind in type(self.error).__mro__ if kind.__module__ == errors.__name__)
+        return f"{MARK} {json.dumps({'kind': kind, **held})}"
 
 
 @contextmanager
@@ -57,6 +58,9 @@ def read_report(text: str) -> MillstreamError | None:
     >>> text = f"aborted\\n  {Reported(errors.InputError('M5040', 'no file', hint='look'))}\\n\\tat java.lang"
     >>> read_report(text)
     InputError('M5040', 'no file')
+    >>> class Refused(errors.OptionError): ...
+    >>> read_report(as_text(Refused("M6041", "not a folder of results")))
+    OptionError('M6041', 'not a folder of results')
     >>> read_report("Job aborted")
     """
     _, found, rest = text.rpartition(MARK)

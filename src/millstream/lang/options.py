@@ -17,7 +17,7 @@ def options(cursor: Cursor) -> ast.Options:
     if not cursor.accept("WITH"):
         return ()
     cursor.expect_symbol("(")
-    found, name = dict[str, str](), ""
+    found, name, value = dict[str, str](), "", cursor.token
     while not cursor.accept_symbol(")"):
         if found:
             with _untold(name):

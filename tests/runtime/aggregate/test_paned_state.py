@@ -18,6 +18,8 @@ from millstream.algebra.punctuation.restriction import below, equal
 from millstream.algebra.schema import FOREVER
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
+from millstream.control.mill.local import LocalMill
+from millstream.errors import OperatorError
 from millstream.logical.nodes import window_aggregate
 from millstream.logical.nodes.scan import Scan
 from millstream.runtime.aggregate import paned_state, state
@@ -110,3 +112,27 @@ def test_panes_equal_windows(
     others = made(inputs, node, False, prods, fold)
     assert _wanted(rows) == _wanted(others[0])
     assert (punctuations, early) == others[1:]
+
+
+def test_too_many_results_end_the_query_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paned_state, "MOST_ROWS", 150)
+    monkeypatch.setattr(paned_state, "CHUNK", 60)
+    mill = LocalMill()
+    mill.execute("CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts")
+    mill.add_query("q", "SELECT k, window_end, COUNT(*) AS n, finality FROM s [RANGE 110 SLIDE 1] GROUP BY k")
+    mill.add_query("p", "SELECT k FROM s")
+    for key in (1, 2):
+        mill.feed_line("s", f"{key} | 5")
+    mill.batch()
+    mill.prod("q")
+    mill.batch()
+    early = mill.take_rows("q")
+    assert early.height == 150
+    assert early["window_end"].max() == 5 + 75
+    mill.feed_line("s", "[*, 80]")
+    mill.batch()
+    with pytest.raises(OperatorError, match="more than 150 windows and groups close at once"):
+        mill.feed_line("s", "[*, *]")
+        mill.batch()
+        mill.take_rows("q")
+    assert mill.take_rows("p").height == 2

@@ -248,7 +248,7 @@ class GroupedAggregate(Operator):
             return found & self._is_open(keys)
 
         until = last if not len(timely) else FOREVER
-        found = state.windows(state.table.frame(), closes, self._closed, state.last_closed(punctuations, until))
+        found = state.closing_windows(closes, self._closed, state.last_closed(punctuations, until))
         made = [(self.finished(groups), self.check(groups)) for groups in found]
         return [rows for rows, _ in made], [exceeding for _, exceeding in made]
 

@@ -29,6 +29,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.window_patterns import panes_of
+from millstream.errors import ResultOutOfRange
 from millstream.runtime.aggregate.bucket import check_ends, ends_of_pane, integers
 from millstream.runtime.aggregate.pane_fold import grouped
 from millstream.runtime.aggregate.state import GroupState, Mask, Wanted
@@ -36,6 +37,8 @@ from millstream.runtime.operator.frames import pick, put, stack, take, where
 
 CHUNK = 1 << 16
 """Result rows, or keys of them, that are made at a time."""
+MOST_ROWS = 1 << 25
+"""Result rows of one step: with more the query fails, and not the process for want of memory."""
 PAIRS = 1 << 20
 """Panes, each counted once for every window that has it, that are merged at a time."""
 _PLACE = "__place"
@@ -109,8 +112,24 @@ class PanedState(GroupState):
             mask[wanted(numbered).get_column(_PLACE).to_numpy()] = True
             return pl.Series(mask)
 
-        found = [*self.windows(panes, chosen)]
+        found: list[pl.DataFrame] = []
+        rows = 0
+        for some in self.windows(panes, chosen):
+            found.append(some.head(MOST_ROWS - rows))
+            rows += some.height
+            if rows >= MOST_ROWS:
+                break
         return stack(found) if found else self.table.empty
+
+    def closing_windows(self, closes: Mask, after: int, until: int) -> Iterator[pl.DataFrame]:
+        """Yield the partial results of windows and groups that close; raise an error where a step has too many."""
+        rows = 0
+        for some in self.windows(self.table.frame(), closes, after, until):
+            rows += some.height
+            if rows > MOST_ROWS:
+                message = f"more than {MOST_ROWS:,} windows and groups close at once; a longer SLIDE has fewer"
+                raise ResultOutOfRange(message)
+            yield some
 
     def windows(
         self, panes: pl.DataFrame, chosen: Mask, after: int = NEVER, until: int = FOREVER

@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml bench/pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing Millstream and its tools into $(VENV) (a minute or two)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e ./bench
-	@$(BIN)/python -m compileall -q src/millstream bench/millstream_bench  # workers of Spark start faster
+	@$(BIN)/python -m compileall -q src bench/millstream_bench/millstream_bench  # workers of Spark start faster
 	@touch $(STAMP)
 
 java:

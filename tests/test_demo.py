@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 import millstream as ms
 from millstream import cli
 from millstream.control.mill import LocalMill
-from millstream.demo import Demo, auction, containment, early, rfid, shared, speedmap, traffic
-from millstream.demo.freeway import READINGS, probes
-from millstream.demo.freeway.speed_map import SpeedMap, legend
-from millstream.demo.narrator import Narrator
 from millstream.ingest.arrivals import PunctuatedRows
 from millstream.ingest.paged import open_paged
+from millstream_demo import auction, containment, early, rfid, shared, speedmap, traffic
+from millstream_demo.cli import Demo
+from millstream_demo.freeway import READINGS, probes
+from millstream_demo.freeway.speed_map import SpeedMap, legend
+from millstream_demo.narrator import Narrator
 from tests.paths import ROOT
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from millstream.control.mill import LocalMill
 from millstream.control.observe import metrics
-from millstream.demo import auction
 from millstream.ingest.paged import open_paged
 from millstream.lang import ast, parse
 from millstream.testing import Variant, run_text
+from millstream_demo import auction
 from tests.docs.blocks import FENCED, PAGES, Block, blocks, name_of
 from tests.paths import DOCS, ROOT
 

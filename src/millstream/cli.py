@@ -27,7 +27,6 @@ from millstream import __version__
 from millstream.collection import importing
 from millstream.control.observe.log_file import LOG, check_format, logging_to
 from millstream.control.stopping import Stopped, end_jvm, stopping
-from millstream.demo import Demo
 from millstream.errors import MillstreamError, OptionError, did_you_mean, on_command_line
 from millstream.registry import Registry
 
@@ -313,17 +312,6 @@ def docs(page: Annotated[str, typer.Argument(help="a page, such as language, or 
         console.print(found[0].strip("| ").replace(" | ", ": ", 1), markup=False)
     else:
         raise OptionError("M6002", f"page cannot be '{page}'", hint=did_you_mean(name, pages))
-
-
-@app.command()
-def demo(
-    name: Annotated[Demo, typer.Argument(help="the demo")] = Demo.AUCTION,
-    seconds: Annotated[float, typer.Option(min=1, help="approximate duration; 15 s of data at least")] = 55,
-) -> None:
-    """Run a demo on Spark: its statements, results and state, second by second. Takes about a minute."""
-    from millstream.demo import run
-
-    run(console, name, seconds)
 
 
 def _read(file: Path) -> str:

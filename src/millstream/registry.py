@@ -19,6 +19,14 @@ from typing import Any, Generic, TypeVar
 from millstream.errors import OptionError, reason_of
 
 T = TypeVar("T")
+BESIDE = {
+    "millstream.commands": {"demo": "millstream_demo.cli:demo"},
+    "millstream.sources": {
+        "rfid": "millstream_demo.generators.rfid:RFID",
+        "traffic": "millstream_demo.generators.traffic:TRAFFIC",
+    },
+}
+"""What the package of the demos adds, which every installation has: it is found without a search of all packages."""
 
 
 class Registry(Generic[T]):
@@ -26,7 +34,9 @@ class Registry(Generic[T]):
 
     def __init__(self, group: str, builtin: Mapping[str, T], *, fits: Callable[[object], bool] = callable) -> None:
         self.group, self._fits = group, fits
-        self._builtin = frozenset(builtin)
+        beside = BESIDE.get(group, {})
+        self._beside = {name: [EntryPoint(name, value, group)] for name, value in beside.items()}
+        self._builtin = frozenset({*builtin, *beside})
         self.known = dict(builtin)
         """The imported entries by name."""
 
@@ -39,9 +49,15 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T | None:
         """The entry of that name, or None; raise OptionError if several packages provide it, or it cannot be loaded."""
         name = name.lower()
-        if name not in self.known and (points := self._points().get(name)):
-            self.known[name] = self._load(points)
+        if name not in self.known:
+            points = self._beside.get(name) or self._points().get(name)
+            if points:
+                self.known[name] = self._load(points)
         return self.known.get(name)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a name without a search of all packages, which takes long."""
+        return name.lower() in self.known or name.lower() in self._beside
 
     def load(self) -> None:
         """Import the entries of all packages."""
@@ -50,7 +66,8 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """All names; the known ones first, in order of registration, then those of packages."""
-        return [*self.known, *sorted(self._points().keys() - self.known.keys())]
+        others = {*self._beside, *self._points()}
+        return [*self.known, *sorted(others - self.known.keys())]
 
     def _points(self) -> dict[str, list[EntryPoint]]:
         found: dict[str, list[EntryPoint]] = {}

@@ -8,10 +8,10 @@ from statistics import mean
 import polars as pl
 
 import millstream as ms
-from millstream.demo.freeway import READINGS
 from millstream_bench.prodding import measures
 from millstream_bench.prodding.sizes import Sizes
 from millstream_bench.suite.report import Finding
+from millstream_demo.freeway import READINGS
 
 STREAM = "CREATE STREAM readings (ts TIMESTAMP, detector BIGINT, volume BIGINT, speed BIGINT) ORDER BY ts"
 WINDOWS = {"5 minutes": "[RANGE 5 MINUTES]", "10 minutes every 2": "[RANGE 10 MINUTES SLIDE 2 MINUTES]"}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import millstream as ms
-from millstream.demo import auction, containment, traffic
 from millstream.errors import MillstreamError
+from millstream_demo import auction, containment, traffic
 from tests.control.observe.test_losses import ran, warned
 from tests.paths import ROOT
 

@@ -15,9 +15,9 @@ from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import MICROS, Type
 from millstream.errors import BindError, MillstreamError, OptionError
 from millstream.ingest.arrivals import PunctuatedRows, gather
-from millstream.ingest.generators import generator
 from millstream.ingest.paged import generated
 from millstream.ingest.paged.base import PagedSource, open_paged
+from tests.ingest.generators.test_generators import generator
 from tests.tries import tries
 
 BIDS = Schema.of(

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from millstream.demo.freeway import READINGS
+from millstream_demo.freeway import READINGS
 
 Values = Callable[[np.random.Generator, int], npt.NDArray[np.float64]]
 """Draws as many values as asked for."""

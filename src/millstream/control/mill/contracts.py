@@ -15,8 +15,9 @@ from millstream.amounts import amount
 from millstream.control.mill.evidence import derivable
 from millstream.control.observe.stream_progress import read_counts
 from millstream.errors import InputError, PlanError
-from millstream.ingest.generators import GENERATORS
+from millstream.ingest.paged import SOURCES
 from millstream.ingest.paged.formats import FORMATS
+from millstream.ingest.paged.generated import Generated
 from millstream.lang import ast
 from millstream.lang.spelling import spelled
 from millstream.logical.bind.unused_window import unused_windows
@@ -122,7 +123,7 @@ def warn_unpunctuated(mill: Mill, stream: StreamDefinition) -> None:
     clauses = " ".join(f"PUNCTUATED ON {template}" for template in stream.sent)
     connector = stream.options["connector"]
     other = "" if stream.schema.time is None else f"; WATERMARK FOR {stream.schema.time} moves its time"
-    option = "set the option punctuation, or " if connector.lower() in GENERATORS else ""
+    option = "set the option punctuation, or " if isinstance(SOURCES.get(connector), Generated) else ""
     report = PlanError(
         "M3031",
         f"the connector '{connector}' of stream '{stream.name}' sends no punctuation",

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from millstream.algebra.schema import Schema
 from millstream.algebra.values import where_unknown
 from millstream.errors import InputError
-from millstream.ingest.generators import GENERATORS
+from millstream.ingest.generators.nexmark.generator import Nexmark, NexmarkOptions
+from millstream.ingest.generators.rate import Rate, RateOptions
 from millstream.ingest.paged.connectors import CONNECTOR, connector_of
 from millstream.ingest.paged.files.other_kinds import check_path
 from millstream.ingest.paged.files.partitions import Partitioned
 from millstream.ingest.paged.files.source import FileSource
 from millstream.ingest.paged.formats import FORMATS
-from millstream.ingest.paged.generated import open_generated
+from millstream.ingest.paged.generated import Generated
 from millstream.ingest.paged.options import FileOptions
 from millstream.ingest.paged.replay import Replay
 from millstream.ingest.paged.split import Offset, PagedSource, Split, SplitRows
@@ -64,22 +65,10 @@ class _Files:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Generator:
-    connector: str
-
-    def __call__(self, name: str, schema: Schema, given: Mapping[str, str], _: Sequence[str]) -> PagedSource:
-        return open_generated(name, schema, self.connector, given)
-
-    check = __call__
-
-    def punctuates(self, name: str, schema: Schema, given: Mapping[str, str]) -> bool:
-        return open_generated(name, schema, self.connector, given).punctuates
-
-
 SOURCES: Registry[Opener] = Registry(
     "millstream.sources",
-    {name: _Files(name) for name in FORMATS} | {name: _Generator(name) for name in GENERATORS},
+    {name: _Files(name) for name in FORMATS}
+    | {"nexmark": Generated("nexmark", NexmarkOptions, Nexmark), "rate": Generated("rate", RateOptions, Rate)},
 )
 where_unknown(SOURCES.load)  # a split may come from another process, which has imported its package
 
@@ -112,8 +101,8 @@ def punctuates(name: str, schema: Schema, options: Mapping[str, str]) -> bool:
 
 def _opener(name: str, options: Mapping[str, str]) -> tuple[Opener, dict[str, str]]:
     given = {option.lower(): value for option, value in options.items()}
-    imported = given.get(CONNECTOR, "").lower() in SOURCES.known  # to find those of all packages takes long
-    connector = connector_of(f"stream '{name}'", given, SOURCES.known if imported else SOURCES.names())
+    wanted = given.get(CONNECTOR, "").lower()
+    connector = connector_of(f"stream '{name}'", given, [wanted] if SOURCES.has(wanted) else SOURCES.names())
     opener = SOURCES.get(connector)
     assert opener is not None
     return opener, given

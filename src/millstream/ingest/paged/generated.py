@@ -11,10 +11,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,8 +25,8 @@ from millstream.algebra.types import MICROS, Type
 from millstream.algebra.values import record
 from millstream.errors import BindError, did_you_mean
 from millstream.ingest.arrivals import PunctuatedRows
-from millstream.ingest.generators import Generator, generator
-from millstream.ingest.generators.base import TIME
+from millstream.ingest.generators.base import TIME, Generator
+from millstream.ingest.generators.options import GeneratorOptions
 from millstream.ingest.paged.options import PaceOptions
 from millstream.ingest.paged.replay import Replay
 from millstream.ingest.paged.split import Offset, Split, SplitRows, how_many, narrowed, selected
@@ -106,15 +107,37 @@ class GeneratedSource:
         return None if end is None else end - int(offset["event"])
 
 
-def open_generated(name: str, schema: Schema, connector: str, given: Mapping[str, str]) -> GeneratedSource:
-    own = {option: value for option, value in given.items() if option in PaceOptions.model_fields}
-    rest = {option: value for option, value in given.items() if option not in own and option != "stream"}
-    options = read_options(PaceOptions, own)
-    made = generator(connector, rest, (*PaceOptions.model_fields, "stream"))
-    stream = _stream(given.get("stream", name).lower(), made)
-    _check(schema, made.streams[stream], stream)
-    split = GeneratedSplit(connector, tuple(sorted(rest.items())), stream, schema, 0, 0)
-    return GeneratedSource(made, split, options)
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Opens the streams of a generator, given the class of its options and its own.
+
+    >>> from millstream.ingest.generators.rate import Rate, RateOptions
+    >>> Generated("rate", RateOptions, Rate).generator({"rate": "2"}).make("rate", 3, 5).rows.rows()
+    [(3, datetime.datetime(1970, 1, 1, 0, 0, 1, 500000)), (4, datetime.datetime(1970, 1, 1, 0, 0, 2))]
+    """
+
+    connector: str
+    options: type[GeneratorOptions]
+    make: Callable[[Any], Generator]
+
+    def __call__(self, name: str, schema: Schema, given: Mapping[str, str], _: Sequence[str] = ()) -> GeneratedSource:
+        own = {option: value for option, value in given.items() if option in PaceOptions.model_fields}
+        rest = {option: value for option, value in given.items() if option not in own and option != "stream"}
+        options = read_options(PaceOptions, own)
+        made = self.generator(rest)
+        stream = _stream(given.get("stream", name).lower(), made)
+        _check(schema, made.streams[stream], stream)
+        split = GeneratedSplit(self.connector, tuple(sorted(rest.items())), stream, schema, 0, 0)
+        return GeneratedSource(made, split, options)
+
+    check = __call__
+
+    def punctuates(self, name: str, schema: Schema, given: Mapping[str, str]) -> bool:
+        return self(name, schema, given).punctuates
+
+    def generator(self, options: Mapping[str, str]) -> Generator:
+        """Return the generator; raise OptionError if an option is unknown or its value is invalid."""
+        return self.make(read_options(self.options, options, others=(*PaceOptions.model_fields, "stream")))
 
 
 def _stream(name: str, made: Generator) -> str:
@@ -143,7 +166,11 @@ def _check(declared: Schema, made: Schema, stream: str) -> None:
 @lru_cache(maxsize=32)
 def _opened(connector: str, options: Options, columns: tuple[str, ...]) -> Generator:
     """Return the generator restricted to these columns (and the time, which it always makes)."""
-    return generator(connector, {**dict(options), "columns": ",".join(columns or (TIME,))})
+    from millstream.ingest.paged.base import SOURCES  # it imports this module
+
+    opener = SOURCES.get(connector)
+    assert isinstance(opener, Generated)
+    return opener.generator({**dict(options), "columns": ",".join(columns or (TIME,))})
 
 
 def _punctuated(frame: pl.DataFrame, rows: PunctuatedRows) -> PunctuatedRows:

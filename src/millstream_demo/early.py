@@ -13,9 +13,9 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from millstream.demo.freeway import READINGS
-from millstream.demo.narrator import Narrator, text_of
-from millstream.demo.shared import connected, lasting, shown
+from millstream_demo.freeway import READINGS
+from millstream_demo.narrator import Narrator, text_of
+from millstream_demo.shared import connected, lasting, shown
 
 if TYPE_CHECKING:
     from millstream import Connection, Query

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.demo.narrator import Cell, Narrator
-from millstream.demo.shared import LATEST, Added, connected, first_rows, lasting, shown, ticks
+from millstream_demo.narrator import Cell, Narrator
+from millstream_demo.shared import LATEST, Added, connected, first_rows, lasting, shown, ticks
 
 if TYPE_CHECKING:
     from millstream import Query

@@ -11,10 +11,10 @@ from rich.live import Live
 from rich.text import Text
 
 from millstream import scratch
-from millstream.demo.freeway import READINGS, probes
-from millstream.demo.freeway.speed_map import GREEN, RED, SpeedMap, legend
-from millstream.demo.narrator import Narrator
-from millstream.demo.shared import connected, first_rows, lasting, shown, ticks
+from millstream_demo.freeway import READINGS, probes
+from millstream_demo.freeway.speed_map import GREEN, RED, SpeedMap, legend
+from millstream_demo.narrator import Narrator
+from millstream_demo.shared import connected, first_rows, lasting, shown, ticks
 
 if TYPE_CHECKING:
     from millstream import Query

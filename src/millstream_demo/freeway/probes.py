@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from millstream.demo.freeway import READINGS, Station, stations
+from millstream_demo.freeway import READINGS, Station, stations
 
 STEP = 20
 """Seconds between two moves of all vehicles."""

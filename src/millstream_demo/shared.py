@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from millstream.control.spark.session import calm
-from millstream.demo.narrator import Narrator
+from millstream_demo.narrator import Narrator
 
 if TYPE_CHECKING:
     from polars import DataFrame

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from millstream.demo.narrator import Narrator
-from millstream.demo.shared import connected, lasting, shown
+from millstream_demo.narrator import Narrator
+from millstream_demo.shared import connected, lasting, shown
 
 if TYPE_CHECKING:
     from millstream import Connection

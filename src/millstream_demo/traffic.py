@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.demo.narrator import Narrator
-from millstream.demo.shared import Added, connected, first_rows, lasting, shown, ticks
+from millstream_demo.narrator import Narrator
+from millstream_demo.shared import Added, connected, first_rows, lasting, shown, ticks
 
 if TYPE_CHECKING:
     from millstream import Query

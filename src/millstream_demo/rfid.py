@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from millstream.demo.narrator import Narrator
-from millstream.demo.shared import Added, connected, first_rows, lasting, shown, ticks
+from millstream_demo.narrator import Narrator
+from millstream_demo.shared import Added, connected, first_rows, lasting, shown, ticks
 
 TAGS, REPEATS, SPEED = 50, 10, 10
 """Tags per second, readings of each, and seconds of event time per second."""

@@ -21,6 +21,7 @@ from millstream.ingest.generators.base import TIME, Column, Generator
 from millstream.ingest.generators.draws import MOST, Draws
 from millstream.ingest.generators.options import GeneratorOptions, Length
 from millstream.ingest.generators.timeline import bounds_among
+from millstream.ingest.paged.generated import Generated
 from millstream.ingest.placed_punctuations import PlacedPunctuations
 
 STREAM = "readings"
@@ -116,3 +117,6 @@ class Rfid(Generator):
         tags = np.arange(complete * self._tags, second * self._tags, dtype=np.int64)
         read = -(-(second * MICROS - self._arrivals(tags)) // self._interval)
         return complete * self._tags * self._repeats + int(np.clip(read, 0, self._repeats).sum())
+
+
+RFID = Generated("rfid", RfidOptions, Rfid)

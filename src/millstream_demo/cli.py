@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from importlib import import_module
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
-from millstream.demo.narrator import Narrator
+from millstream_demo.narrator import Narrator
 
 
 class Demo(StrEnum):
@@ -29,10 +31,17 @@ class Demo(StrEnum):
     CONTAINMENT = "containment"
 
 
-def run(console: Console, demo: Demo = Demo.AUCTION, seconds: float = 55.0) -> None:
-    """Run a demo for about `seconds` seconds, or until Ctrl-C."""
-    narrator = Narrator(console, seconds)
+demo = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@demo.command("demo")
+def run(
+    name: Annotated[Demo, typer.Argument(help="the demo")] = Demo.AUCTION,
+    seconds: Annotated[float, typer.Option(min=1, help="approximate duration; 15 s of data at least")] = 55,
+) -> None:
+    """Run a demo on Spark: its statements, results and state, second by second. Takes about a minute."""
+    narrator = Narrator(Console(highlight=False, soft_wrap=True), seconds)
     try:
-        import_module(f"millstream.demo.{demo}").run(narrator)
+        import_module(f"millstream_demo.{name}").run(narrator)
     except KeyboardInterrupt:
         narrator.say("stopped")

@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from millstream.demo.freeway import Station, stations
+from millstream_demo.freeway import Station, stations
 
 HISTORY = 30
 """Frames of two minutes that a row shows."""

@@ -95,7 +95,7 @@ def test_benchmarks_without_their_packages_name_them(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("millstream_bench.cli.find_spec", lambda _: None)
     result = CliRunner().invoke(cli.app, ["bench", "core", "--events", "1000"])
     assert isinstance(result.exception, OptionError) and result.exception.code == "M6061"
-    assert result.exception.message == "benchmarks need matplotlib and duckdb, not installed"
+    assert result.exception.message == "benchmarks need duckdb, not installed"
 
 
 def test_explain_prints_every_query(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ bench = typer.Typer(
 soak = typer.Typer(add_completion=False, rich_markup_mode=None)
 console = Console(highlight=False, soft_wrap=True)
 
-EXTRAS = ("matplotlib", "duckdb")
+EXTRAS = ("duckdb",)
 """Packages that benchmarks need and Millstream does not."""
 
 

@@ -7,19 +7,18 @@ windows of a query; after a restart they begin anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from html import escape
-from typing import NamedTuple
+from itertools import accumulate
+from operator import truediv
 
+from millstream.logical.contract.picture import svg_of
 from millstream.runtime.aggregate.assess import Judged
 
 _EPOCH = datetime(1970, 1, 1)
 KEPT = 1_000
-WIDTH, HEIGHT, LEFT, TOP, GAP = 640, 170, 64, 48, 46
-"""Of a panel: its width and height, the margins beside and above it, the gap between two."""
-INK, FAINT, FINAL, EARLY, WORST = "#1d1d1f", "#c8c8cc", "#1f5fa8", "#d9730d", "#b3261e"
+FINAL, EARLY, WORST = "#1f5fa8", "#d9730d", "#b3261e"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,83 +62,35 @@ class Track:
 
     def svg(self, title: str, label: Callable[[int], str] = str) -> str:
         """The picture; `label`: a window's end as text."""
+        from matplotlib.figure import Figure
+
         ends = sorted(self.windows)
         held = [self.windows[end] for end in ends]
-        average, worst, count, total = list[float](), list[float](), 0, 0.0
-        for window in held:
-            count, total = count + window.count, total + window.quality
-            average.append(total / count)
-            worst.append(min(window.worst, worst[-1] if worst else window.worst))
-        values = [
-            Line("final", FINAL, [_mean(window.final, window.count) for window in held]),
-            Line("early", EARLY, [_mean(window.early, window.count) for window in held], dots=True),
-        ]
-        qualities = [
-            Line("window", EARLY, [window.quality / window.count for window in held], dots=True),
-            Line("running average", FINAL, average),
-            Line("worst so far", WORST, worst),
-        ]
-        places = _places(ends)
-        body = [_text(LEFT, 18, title, bold=True)]
-        body += _panel(TOP, "value", values, places) + _panel(TOP + HEIGHT + GAP, "accuracy, %", qualities, places)
-        bottom = TOP + 2 * HEIGHT + GAP + 16
-        if ends:
-            body.append(_text(LEFT, bottom, label(ends[0])))
-            body.append(_text(LEFT + WIDTH, bottom, f"end of the window: {label(ends[-1])}", anchor="end"))
-        else:
-            body.append(_text(LEFT + 8, TOP + HEIGHT / 2, "no early answer has a final one yet"))
-        size = f'width="{LEFT + WIDTH + 16}" height="{bottom + 12}"'
-        style = f"font-family: sans-serif; font-size: 12px; fill: {INK}; background: white"
-        return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size} style="{style}">', *body, "</svg>"])
+        counts, qualities = [window.count for window in held], [window.quality for window in held]
+        figure = Figure(figsize=(7.5, 5), layout="constrained")
+        figure.suptitle(title, weight="bold")
+        above, below = figure.subplots(2, sharex=True)
+        above.plot(ends, [_mean(window.final, window.count) for window in held], color=FINAL, label="final")
+        above.plot(ends, [_mean(window.early, window.count) for window in held], ".", color=EARLY, label="early")
+        average = [total / count for total, count in zip(accumulate(qualities), accumulate(counts), strict=True)]
+        below.plot(ends, list(map(truediv, qualities, counts)), ".", color=EARLY, label="window")
+        below.plot(ends, average, color=FINAL, label="running average")
+        below.plot(ends, list(accumulate((window.worst for window in held), min)), color=WORST, label="worst so far")
+        below.set_xlabel("end of the window")
+        below.set_xticks(ends[:: max(len(ends) - 1, 1)], [label(end) for end in ends[:: max(len(ends) - 1, 1)]])
+        for axes, name in ((above, "value"), (below, "accuracy, %")):
+            axes.set_title(name, loc="left", fontsize=9)
+            axes.legend(frameon=False, fontsize=8, ncols=3, loc="lower right", bbox_to_anchor=(1, 1))
+            for line in axes.lines:
+                line.set_gid(line.get_label())
+        if not ends:
+            above.text(0.5, 0.5, "no early answer has a final one yet", transform=above.transAxes, ha="center")
+        return svg_of(figure)
 
 
 def end_label(unit: int) -> Callable[[int], str]:
     """How the ends of windows are written; `unit`: time units of a second."""
     return str if unit == 1 else lambda end: f"{_EPOCH + timedelta(microseconds=end)}"
-
-
-class Line(NamedTuple):
-    name: str
-    colour: str
-    values: Sequence[float | None]
-    dots: bool = False
-
-
-def _panel(top: float, name: str, lines: Sequence[Line], places: Sequence[float]) -> list[str]:
-    known = [value for line in lines for value in line.values if value is not None]
-    low, high = min(known, default=0.0), max(known, default=1.0)
-    room = (high - low or abs(high) or 1.0) * 0.06
-    low, high = low - room, high + room
-
-    def at(value: float) -> float:
-        return top + HEIGHT - HEIGHT * (value - low) / (high - low)
-
-    body = [f'<rect x="{LEFT}" y="{top}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="{FAINT}"/>']
-    for value in (low + room, high - room) if known else ():
-        body.append(_text(LEFT - 6, at(value) + 4, f"{value:.4g}", anchor="end"))
-    body.append(_text(LEFT, top - 6, name))
-    right = float(LEFT + WIDTH)
-    for line in reversed(lines):
-        body.append(_text(right, top - 6, line.name, anchor="end", colour=line.colour))
-        right -= 7 * len(line.name) + 14
-        points = [(x, at(value)) for x, value in zip(places, line.values, strict=True) if value is not None]
-        if line.dots or len(points) == 1:
-            body += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{line.colour}"/>' for x, y in points]
-        elif points:
-            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-            body.append(f'<polyline points="{path}" fill="none" stroke="{line.colour}" stroke-width="1.5"/>')
-    return body
-
-
-def _places(ends: Sequence[int]) -> list[float]:
-    """Where windows are from left to right."""
-    span = ends[-1] - ends[0] if ends else 0
-    return [LEFT + 8 + (WIDTH - 16) * (end - ends[0]) / span if span else LEFT + WIDTH / 2 for end in ends]
-
-
-def _text(x: float, y: float, text: str, *, anchor: str = "start", colour: str = INK, bold: bool = False) -> str:
-    weight = ' font-weight="bold"' if bold else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"{weight}>{escape(text)}</text>'
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

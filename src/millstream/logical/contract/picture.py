@@ -1,15 +1,15 @@
 """The contract of a query as a picture (SVG): the result on top, an edge for each stream between operators.
 
-An edge has the scheme that is passed on; what the operators above rely on is bold. Operators with unbounded state, and
-the edges that promise too little, are red.
+An edge has the scheme that is passed on; one that the operators above rely on is thick. Operators with unbounded state,
+and the edges that promise too little, are red.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
+from io import StringIO
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millstream.logical.contract.accordance import Agreed
 from millstream.logical.contract.offers import Offers
@@ -17,32 +17,54 @@ from millstream.logical.contract.offers import Offers
 if TYPE_CHECKING:
     from millstream.logical.contract.query_contract import QueryContract
 
-WIDTH, GAP, LINE, PAD = 300, 24, 16, 10
-"""Of a box: its width, the gap beside it, the height of a line, the margin inside."""
-RISE = 56
-"""The height of an edge."""
 LETTERS = 44
 """Letters in a line of a box."""
-GOOD, BAD, INK, FAINT = "#e8f1e4", "#f9e0dd", "#1d1d1f", "#6a6a70"
+BOX, LINE, RISE = 4.0, 0.2, 0.9
+"""Inches: the width of a box, the height of a line of text, the height of an edge."""
+GOOD, BAD, FAINT, LACKING = "#e8f1e4", "#f9e0dd", "#6a6a70", "#c0392b"
 
 
 def drawn(contract: QueryContract) -> str:
     """Return the picture of a contract."""
-    root = contract.root
-    depth = _depths(root)
-    heights = [max(_height(node) for node in root.walk() if depth[node.number] == at) for at in range(_levels(depth))]
-    tops = [PAD + sum(heights[:at]) + at * RISE for at in range(len(heights))]
-    lanes = _lanes(root)
-    width = 2 * PAD + (max(lanes.values()) + 1) * (WIDTH + GAP)
+    from matplotlib.figure import Figure
+
+    root, refused = contract.root, contract.root.refused
+    depth, lanes, texts = _depths(root), _lanes(root), {node.number: list(_lines(node)) for node in root.walk()}
+    levels = range(max(depth.values()) + 1)
+    heights = [max(LINE * (len(texts[n]) + 2) for n in texts if depth[n] == level) for level in levels]
+    middle = {n: sum(heights[: depth[n]]) + RISE * depth[n] + heights[depth[n]] / 2 for n in texts}
     caption = _caption(contract)
-    bottom = tops[-1] + heights[-1] + LINE
-    height = bottom + LINE * (len(caption) + 1)
-    places = {n: (PAD + lanes[n] * (WIDTH + GAP), float(tops[depth[n]])) for n in lanes}
-    body = [*_edges(contract, places), *(line for node in root.walk() for line in _box(node, *places[node.number]))]
-    body += [_text(PAD, bottom + LINE * at, line) for at, line in enumerate(caption)]
-    style = f"font-family: sans-serif; font-size: 12px; fill: {INK}"
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" style="{style}">'
-    return "\n".join([head, *body, "</svg>"])
+    bottom = sum(heights) + RISE * levels[-1] + LINE
+    figure = Figure(figsize=(BOX * (max(lanes.values()) + 1), bottom + LINE * (len(caption) + 1)))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(-0.5, max(lanes.values()) + 0.5), ylim=(figure.get_figheight(), 0))
+    axes.set_axis_off()
+    for node in root.walk():
+        place = lanes[node.number], middle[node.number]
+        for at, input_ in enumerate(node.inputs):
+            lacks = refused is not None and refused.reader == node.number and input_.number in refused.antecedents
+            used = node.relies[at] != Offers() if at < len(node.relies) else False
+            x, y = lanes[input_.number], middle[input_.number]
+            colour, style, weight = LACKING if lacks else FAINT, "--" if lacks else "-", "bold" if used else "normal"
+            axes.plot((x, place[0]), (y, place[1]), style, color=colour, linewidth=3 if used else 1.5, zorder=1)
+            label = "\n".join(wrap(str(input_.offers), LETTERS // 2, max_lines=3, placeholder=" …"))
+            up, side = y - heights[depth[input_.number]] / 2 - LINE / 2, "right" if x > place[0] else "left"
+            axes.text(x, up, f"  {label}  ", ha=side, va="bottom", color=colour, weight=weight, fontsize=8)
+        fill = GOOD if all(part.bounded for part in node.parts) else BAD
+        box = {"boxstyle": "round", "facecolor": fill, "edgecolor": FAINT}
+        axes.text(*place, "\n".join(texts[node.number]), ha="center", va="center", fontsize=8, bbox=box)
+    axes.text(-0.48, bottom, "\n".join(caption), va="top", fontsize=9)
+    return svg_of(figure)
+
+
+def svg_of(figure: Any) -> str:
+    """A figure as SVG, whose texts are texts: to be searched and copied."""
+    from matplotlib import rc_context
+
+    made = StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "millstream", "text.parse_math": False}):
+        figure.savefig(made, format="svg", metadata={"Date": None})
+    return made.getvalue()[made.getvalue().index("<svg") :]
 
 
 def _caption(contract: QueryContract) -> list[str]:
@@ -59,10 +81,6 @@ def _depths(root: Agreed) -> dict[int, int]:
     return found
 
 
-def _levels(depths: dict[int, int]) -> int:
-    return max(depths.values()) + 1
-
-
 def _lanes(root: Agreed) -> dict[int, float]:
     """The lane of each node: leaves from left to right, others above the middle of their inputs."""
     found: dict[int, float] = {}
@@ -75,48 +93,9 @@ def _lanes(root: Agreed) -> dict[int, float]:
     return found
 
 
-def _lines(node: Agreed) -> Iterator[tuple[str, bool]]:
-    """The lines of a box, and whether each is bold."""
-    for line in wrap(f"#{node.number} {node.plan.describe()}", LETTERS)[:2]:
-        yield line, True
+def _lines(node: Agreed) -> Iterator[str]:
+    """The lines of a box."""
+    yield from wrap(f"#{node.number} {node.plan.describe()}", LETTERS)[:2]
     for part in node.parts:
         text = f"{part.name}: bounded by {part.bounds[0]}" if part.bounded else f"{part.name}: UNBOUNDED: {part.lacks}"
-        for line in wrap(text, LETTERS):
-            yield line, not part.bounded
-
-
-def _height(node: Agreed) -> int:
-    return 2 * PAD + LINE * len(list(_lines(node)))
-
-
-def _box(node: Agreed, x: float, y: float) -> Iterator[str]:
-    fill = GOOD if all(part.bounded for part in node.parts) else BAD
-    size = f'width="{WIDTH}" height="{_height(node)}"'
-    yield f'<rect x="{x:.0f}" y="{y:.0f}" {size} rx="6" fill="{fill}" stroke="{FAINT}"/>'
-    for at, (line, bold) in enumerate(_lines(node)):
-        yield _text(x + PAD, y + PAD + LINE * (at + 0.75), line, bold=bold)
-
-
-def _edges(contract: QueryContract, places: dict[int, tuple[float, float]]) -> Iterator[str]:
-    refused = contract.root.refused
-    for node in contract.root.walk():
-        for place, input_ in enumerate(node.inputs):
-            lacks = refused is not None and refused.reader == node.number and input_.number in refused.antecedents
-            used = node.relies[place] != Offers() if place < len(node.relies) else False
-            (x, y), (to_x, to_y) = places[input_.number], places[node.number]
-            end = to_y + _height(node)
-            stroke = "#c0392b" if lacks else FAINT
-            dash = ' stroke-dasharray="6 4"' if lacks else ""
-            line = f'x1="{x + WIDTH / 2:.0f}" y1="{y:.0f}" x2="{to_x + WIDTH / 2:.0f}" y2="{end:.0f}"'
-            yield f'<line {line} stroke="{stroke}" stroke-width="{3 if used else 1.5}"{dash}/>'
-            leans = to_x > x
-            label = wrap(str(input_.offers), LETTERS // 2, max_lines=3, placeholder=" …")
-            for up, part in enumerate(reversed(label)):
-                at = x + WIDTH / 2 + (-8 if leans else 8), y - 10 - LINE * up
-                yield _text(*at, part, bold=used, fill=stroke, end=leans)
-
-
-def _text(x: float, y: float, text: str, *, bold: bool = False, fill: str = INK, end: bool = False) -> str:
-    """Text that begins at a point, or ends there."""
-    style = (' font-weight="bold"' if bold else "") + (' text-anchor="end"' if end else "")
-    return f'<text x="{x:.0f}" y="{y:.0f}" fill="{fill}"{style}>{escape(text)}</text>'
+        yield from wrap(text, LETTERS)

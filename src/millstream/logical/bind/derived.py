@@ -18,7 +18,7 @@ from typing import Annotated
 from pydantic import Field
 
 from millstream.algebra.expression import Call, Case, Column, Expression, Literal
-from millstream.algebra.overflow import OVERFLOWS
+from millstream.algebra.ranges import OVERFLOWS
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
 from millstream.errors import PlanError

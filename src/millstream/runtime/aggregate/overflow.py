@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from millstream.algebra.aggregate.call import AggregateCall
+from millstream.algebra.ranges import LIMITS
 from millstream.algebra.types import Type, format_value
 from millstream.algebra.window import WINDOW_START
-from millstream.runtime.expression.overflow import LIMITS
 
 
 class ResultCheck:

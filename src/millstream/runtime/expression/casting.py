@@ -15,9 +15,9 @@ from __future__ import annotations
 import polars as pl
 
 from millstream.algebra.array_text import PLAIN
+from millstream.algebra.ranges import LIMITS
 from millstream.algebra.types import BLANKS, MICROS, Type
 from millstream.runtime.expression.exact import quotient
-from millstream.runtime.expression.overflow import LIMITS
 from millstream.runtime.expression.written_times import written_times
 
 _TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")

@@ -1,6 +1,6 @@
 """Checks that the values which an operator computes fit their types.
 
-A page whose columns span too little for an overflow is not examined further (`span`). On any other page the rows are
+A page whose columns span too little for an overflow is not examined further (`Ranges`). On any other page the rows are
 checked, and the first row that uses a value that does not fit raises OutOfRange, which names the operator of the
 expression and the values of its columns.
 
@@ -20,12 +20,12 @@ import polars as pl
 
 from millstream.algebra.arrays import Mask
 from millstream.algebra.expression import Case, Column, Expression, conjuncts
+from millstream.algebra.ranges import Range, Ranges, always_fits
 from millstream.algebra.schema import TS
 from millstream.algebra.types import format_value
 from millstream.errors import OutOfRange
 from millstream.runtime.expression.evaluate import to_polars
 from millstream.runtime.expression.overflow import EXCEEDS, overflows, row_overflows
-from millstream.runtime.expression.span import MayOverflow, Span, always_fits, span
 
 _FAILS = "__fails"
 
@@ -57,22 +57,20 @@ class Checks:
 
     def _is_safe(self, rows: pl.DataFrame) -> bool:
         """Return whether the values of the columns exclude an overflow."""
-        spans: dict[str, Span] = {}
+        known: dict[str, Range] = {}
 
-        def of_column(found: Column) -> Span:
+        def of_column(found: Column) -> Range:
             name = found.name
-            if name not in spans:
+            if name not in known:
                 column = rows.get_column(name).cast(pl.Int64)
                 low, high = column.min(), column.max()
-                spans[name] = (int(low), int(high)) if isinstance(low, int) and isinstance(high, int) else (0, 0)
-            return spans[name]
+                known[name] = (int(low), int(high)) if isinstance(low, int) and isinstance(high, int) else (0, 0)
+            return known[name]
 
-        try:
-            for expression in (*self._tests, *self._items):
-                span(expression, of_column)
-        except MayOverflow:
-            return False
-        return True
+        ranges = Ranges(of_column)
+        for expression in (*self._tests, *self._items):
+            ranges.of(expression)
+        return ranges.fit
 
 
 def rows_using(rows: pl.DataFrame, column: str, condition: Expression | None, items: Sequence[Expression]) -> pl.Series:

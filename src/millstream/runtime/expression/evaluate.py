@@ -36,15 +36,15 @@ from millstream.algebra.expression import (
     Literal,
     Unary,
 )
-from millstream.algebra.overflow import OVERFLOWS
 from millstream.algebra.program.expression import Applied
+from millstream.algebra.ranges import LIMITS, OVERFLOWS
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
 from millstream.errors import BindError
 from millstream.runtime.expression.casting import convert
 from millstream.runtime.expression.exact import quotient
 from millstream.runtime.expression.functions import call, remainder
-from millstream.runtime.expression.overflow import LIMITS, row_overflows
+from millstream.runtime.expression.overflow import row_overflows
 
 _COMPARISONS: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     "=": eq,

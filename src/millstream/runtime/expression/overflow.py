@@ -26,29 +26,19 @@ each (`EXCEEDS`) is true for its rows that do not fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from datetime import date, datetime
 from functools import reduce
 from operator import add, mul, or_, sub
 
 import polars as pl
 
 from millstream.algebra.expression import Binary, Call, Case, Column, Expression, Unary, conjuncts
-from millstream.algebra.overflow import OVERFLOWS, can_overflow
-from millstream.algebra.types import Type, micros
+from millstream.algebra.ranges import LIMITS, OVERFLOWS, can_overflow
+from millstream.algebra.types import Type
 
 Translate = Callable[[Expression], pl.Expr]
 EXCEEDS = "__exceeds."
 """Prefix of the columns of marks."""
 _EXACT: dict[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {"+": add, "-": sub, "*": mul}
-EPOCH_DAY = date(1970, 1, 1).toordinal()
-LIMITS: dict[Type, tuple[int, int]] = {
-    Type.INT: (-(1 << 31), (1 << 31) - 1),
-    Type.BIGINT: (-(1 << 63), (1 << 63) - 1),
-    Type.INTERVAL: (-(1 << 63), (1 << 63) - 1),
-    Type.TIMESTAMP: (micros(datetime.min), micros(datetime.max)),
-    Type.DATE: (date.min.toordinal() - EPOCH_DAY, date.max.toordinal() - EPOCH_DAY),
-}
-"""The least and the greatest value of each type that has a range, as pages represent it."""
 
 
 def overflows(expression: Expression, to_polars: Translate, exceeding: Collection[str] = ()) -> pl.Expr | None:

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from millstream.algebra.arrays import Integers
+from millstream.algebra.ranges import LIMITS
 from millstream.algebra.types import DATE, MICROS, Type
-from millstream.runtime.expression.overflow import LIMITS
 
 _DIGITS = (0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18)
 """The places of the digits in a timestamp without a fraction."""

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from functools import reduce
 
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, Literal, PythonCall, Unary
-from millstream.algebra.overflow import can_overflow
 from millstream.algebra.program.expression import (
     Argument,
     CallValue,
@@ -35,8 +34,8 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Call as AggregateOf
 from millstream.algebra.program.query import Query
 from millstream.algebra.program.statement import INWINDOW, RETURN, Insert, Statement, Update, queries
+from millstream.algebra.ranges import LIMITS, can_overflow
 from millstream.algebra.types import Type
-from millstream.runtime.expression.overflow import LIMITS
 from millstream.runtime.program.spans import span
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.algebra.expression import Binary, Expression, Literal, Unary, calls_code
+from millstream.algebra.ranges import LIMITS
 from millstream.algebra.types import Type
-from millstream.runtime.expression.overflow import LIMITS
 from millstream.runtime.program import scalars
 from millstream.runtime.program.forms import calls_last, constant, has_nan, needs_nan, same_kind, unconverted
 from millstream.runtime.program.source import Code

@@ -17,10 +17,10 @@ from typing import Any
 from millstream.algebra.python.aggregate_call import PythonAggregateCall
 from millstream.algebra.python.code import code_of
 from millstream.algebra.python.definition import VALUE, Declaration
+from millstream.algebra.ranges import LIMITS
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
 from millstream.errors import CodeError
-from millstream.runtime.expression.overflow import LIMITS
 from millstream.runtime.over.row_aggregate import NO_ROWS, Inwindow, Row, Versions, versions_of
 from millstream.runtime.python.function import RAISED, called, failed
 from millstream.runtime.python.results import fitting

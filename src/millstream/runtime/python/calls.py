@@ -37,7 +37,7 @@ from millstream.algebra.expression import (
     conjunction,
     conjuncts,
 )
-from millstream.algebra.overflow import OVERFLOWS
+from millstream.algebra.ranges import OVERFLOWS
 from millstream.algebra.types import Type
 from millstream.errors import PlanError
 from millstream.runtime.expression.checks import Checks

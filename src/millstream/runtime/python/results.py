@@ -19,10 +19,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from millstream.algebra.ranges import LIMITS
 from millstream.algebra.types import Type
 from millstream.amounts import amount
 from millstream.errors import CodeError
-from millstream.runtime.expression.overflow import LIMITS
 
 _INTEGERS, _NUMBERS = (int, np.integer), (int, float, np.integer, np.floating)
 _ACCEPTED: dict[Type, tuple[type, ...]] = {

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from millstream.algebra.expression import Expression, calls_code, conjunction, conjuncts
 from millstream.algebra.names import Groups, equal_classes, key_names, prefixed, renamed
-from millstream.algebra.overflow import guarded
+from millstream.algebra.ranges import guarded
 from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import TS, Attribute, Schema
 from millstream.algebra.window import UNBOUNDED, Window

@@ -8,9 +8,9 @@ import pytest
 
 from millstream.control.mill import LocalMill
 from millstream.errors import MillstreamError
-from millstream.logical.clocks import compares_units
 from millstream.logical.contract.accordance import accordance
 from millstream.logical.contract.advice import alternatives
+from millstream.logical.contract.names import compares_units
 from millstream.logical.contract.offers import Declarations
 from millstream.logical.contract.redeclare import redeclared
 from tests.tries import rotated

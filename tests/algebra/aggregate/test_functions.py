@@ -54,36 +54,11 @@ def test_partial_results_of_parts_merge_into_that_of_the_whole(
     assert found.item() == brute(name, some + others) and found.schema["a"] == call.type.polars
 
 
-def reduced(parts: tuple[Part, ...], tuples: list[Any], type_: Type, ending: str = "") -> pl.DataFrame:
-    made = [part.accumulate.expression(pl.col("x"), part.type.polars).alias(part.suffix + ending) for part in parts]
-    return page(tuples, type_).select(made)
-
-
-@given(st.sampled_from(("COUNT", "SUM", "AVG")), st.sampled_from([Type.BIGINT, Type.DOUBLE]), values, values)
-def test_what_is_retracted_was_never_there(name: str, type_: Type, some: list[Any], others: list[Any]) -> None:
-    function = lookup(name)
-    parts = function.retractable(function.result_type(type_))
-    assert parts is not None
-    both = reduced(parts, some + others, type_).hstack(reduced(parts, others, type_, "gone"))
-    retracted = []
-    for part in parts:
-        assert part.merge.retract is not None
-        retracted.append(part.merge.retract(pl.col(part.suffix), pl.col(part.suffix + "gone")).alias(part.suffix))
-    left = both.select(retracted)
-    assert left.equals(reduced(parts, some, type_))
-    assert left.select(function.retracted(*(pl.col(part.suffix) for part in parts))).item() == brute(name, some)
-
-
-@pytest.mark.parametrize("name", ["MIN", "MAX"])
-def test_extremes_are_not_retracted(name: str) -> None:
-    assert lookup(name).retractable(Type.BIGINT) is None
-
-
 class Product(AggregateFunction):
     name, spellings, numeric, type = "PRODUCT", ("PROD",), True, Type.DOUBLE
 
     def parts(self, type_: Type) -> tuple[Part, ...]:
-        product = Operation(lambda column, type_: column.cast(type_).product(), retract=lambda held, gone: held / gone)
+        product = Operation(lambda column, type_: column.cast(type_).product())
         return (Part(type_, product, product),)
 
 
@@ -96,7 +71,6 @@ def test_a_registered_function_is_known_in_any_case_until_it_is_unregistered() -
         call = AggregateCall("p", "PRODUCT", "x", Type.DOUBLE)
         made = page([2, 3, 7], Type.BIGINT).select([made.expression() for made in call.reductions()])
         assert made.select(call.result()).rows() == [(42.0,)] and call.mergeable
-        assert product.retractable(Type.DOUBLE) is not None
     finally:
         unregister(product)
     assert find("product") is None and find("prod") is None

@@ -241,17 +241,20 @@ def test_parts_of_two_jobs(tmp_path: Path) -> None:
             LocalJobs(kept)
 
 
-@pytest.mark.parametrize("part", [*PARTS, "job-1/state.db-wal"])
-def test_a_folder_in_place_of_a_file(run: Run, part: str) -> None:
-    """Or a file in place of a folder."""
-    run.restore(run.killed)
-    path = run.checkpoint / part
+def swap(path: Path) -> None:
+    """Put a folder in place of a file, or a file in place of a folder."""
     if path.is_dir():
         shutil.rmtree(path)
         path.touch()
     else:
         path.unlink()
         path.mkdir()
+
+
+@pytest.mark.parametrize("part", [*PARTS, "job-1/state.db-wal"])
+def test_a_folder_in_place_of_a_file(run: Run, part: str) -> None:
+    run.restore(run.killed)
+    swap(run.checkpoint / part)
     with pytest.raises(InputError, match=rf"M5024: .*/{part}' is (a folder|no folder)"):
         run.open()
 

@@ -20,6 +20,7 @@ from millstream.errors import InputError
 from millstream.physical.wire.control_log import ControlLog
 from millstream.physical.wire.records import Remember
 from millstream_bench.soak.damage import damaged
+from tests.control.job.test_parts import swap
 
 LAST, SNAPSHOT = 7, 4
 """The last batch that was begun, of which the commit is there too; the version of the state with a snapshot."""
@@ -147,14 +148,7 @@ FILES += ["job-1/spark/metadata", f"job-1/spark/offsets/{LAST}", f"job-1/spark/c
 
 @pytest.mark.parametrize("part", FILES)
 def test_a_folder_in_place_of_a_file(job: Path, part: str) -> None:
-    """Or a file in place of a folder."""
-    path = job.parent / part
-    if path.is_dir():
-        shutil.rmtree(path)
-        path.touch()
-    else:
-        path.unlink()
-        path.mkdir()
+    swap(job.parent / part)
     with pytest.raises(InputError, match=rf"M5024: .*/{part}' is (a folder|a file|no folder)"):
         check_checkpoint(ControlLog(job.parent / "driver.log"))
         opened(job)[0].mend(0)

@@ -6,7 +6,6 @@ import pytest
 
 from millstream.algebra.values import decode, encode
 from millstream.errors import InputError, OptionError
-from millstream.runtime.engine.breaks import chain_fragments
 from tests.runtime.engine.toys import Each, Join, Rig, TimeCount, Union, page, running_sum
 
 
@@ -77,12 +76,6 @@ def test_the_canonical_cut() -> None:
         ("U", "–", "d", "RR-Source"),
         ("d", "U", "–", "RR-Sink"),
     ]
-
-
-def test_chain_takes_the_steepest_way_down() -> None:
-    assert chain_fragments([1, 1, 1, 1], [10, 9, 2, 1.5, 0]) == [2]
-    assert chain_fragments([1, 4, 1], [10, 5, 4, 3]) == [1]
-    assert chain_fragments([2], [1, 0]) == []
 
 
 def test_a_branch_added_later_sees_only_what_comes() -> None:

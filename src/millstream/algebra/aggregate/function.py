@@ -142,12 +142,6 @@ class AggregateFunction(ABC):
     def parts(self, type_: Type) -> tuple[Part, ...]:
         """The columns of the partial result, for a result of this type."""
 
-    def retractable(self, type_: Type) -> tuple[Part, ...] | None:
-        """The partial result to hold where tuples also leave: `merge.retract` of each part subtracts the tuples that
-        leave. None: the function has no such partial result."""
-        parts = self.parts(type_)
-        return parts if all(part.merge.retract for part in parts) else None
-
     def result(self, *parts: pl.Expr) -> pl.Expr:
         """The result, in its type, from the columns of a partial result."""
         return parts[0]
@@ -156,10 +150,6 @@ class AggregateFunction(ABC):
         """The same result from the columns of a few partial results, without Polars' query planner; None if it must
         compute it."""
         return None
-
-    def retracted(self, *parts: pl.Expr) -> pl.Expr:
-        """The result, in its type, from the columns of a retractable partial result."""
-        return self.result(*parts)
 
     def fits(self, *parts: pl.Expr) -> pl.Expr | None:  # noqa: ARG002
         """Whether the result fits its type, from the columns of a partial result; None: it always does."""

@@ -3,16 +3,16 @@
 NULLs are treated as in SQL: COUNT(x) does not count them, the others skip them, and SUM, AVG, MIN and MAX of no values
 are NULL.
 
-| function | partial | from tuples | merge | result | retract |
-|---|---|---|---|---|---|
-| COUNT(*) | n | number of tuples | sum | n | yes |
-| COUNT(x) | n | number of x not NULL | sum | n | yes |
-| SUM(x) | s | sum, NULL if there are no values | the same | s | with COUNT(x): the sum of no values is NULL |
-| SUM(x) of integers | s, h | the same modulo 2^64, sum of high halves | sums | s, an error if it wrapped | the same |
-| AVG(x) | s, n | sum and COUNT(x) | sums | s / n, NULL if n = 0 | yes |
-| AVG(x) of integers | s, n, h | the same, and the sum of high halves | sums | the same, of the true sum | yes |
-| MIN(x), MAX(x) | m | least, greatest | the same | m | no |
-| BOOL_AND(x), BOOL_OR(x) | m | least, greatest: false is less than true | the same | m | no |
+| function | partial | from tuples | merge | result |
+|---|---|---|---|---|
+| COUNT(*) | n | number of tuples | sum | n |
+| COUNT(x) | n | number of x not NULL | sum | n |
+| SUM(x) | s | sum, NULL if there are no values | the same | s |
+| SUM(x) of integers | s, h | the same modulo 2^64, sum of high halves | sums | s, an error if it wrapped |
+| AVG(x) | s, n | sum and COUNT(x) | sums | s / n, NULL if n = 0 |
+| AVG(x) of integers | s, n, h | the same, and the sum of high halves | sums | the same, of the true sum |
+| MIN(x), MAX(x) | m | least, greatest | the same | m |
+| BOOL_AND(x), BOOL_OR(x) | m | least, greatest: false is less than true | the same | m |
 
 The others have a file a family: `moments.py` (variance), `collected.py` (quantiles, DISTINCT), `sequenced.py` (FIRST,
 LAST, ARRAY_AGG, STRING_AGG), `sketches.py` (approximations) and `per_tuple.py` (those that need OVER).
@@ -69,12 +69,6 @@ class Sum(AggregateFunction):
 
     def parts(self, type_: Type) -> tuple[Part, ...]:
         return (Part(type_, SUM, SUM), *_high(type_))
-
-    def retractable(self, type_: Type) -> tuple[Part, ...] | None:
-        return (*_sum_and_count(type_), *_high(type_))
-
-    def retracted(self, *parts: pl.Expr) -> pl.Expr:
-        return pl.when(parts[1] > 0).then(parts[0])
 
     def fits(self, *parts: pl.Expr) -> pl.Expr | None:
         return sum_fits(*parts) if len(parts) == 2 else None

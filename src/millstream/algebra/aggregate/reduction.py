@@ -17,7 +17,6 @@ true sum counts, not the sums of some of the values.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -41,14 +40,13 @@ class Operation:
 
     `expression` computes the value of one group. `dense` computes the values of all groups from the column, the group
     number of each row and the number of rows of each group, for the column types that `fits` accepts; None: the
-    operation has no dense form. `retract` subtracts a merged value again; None: that is not possible. `expression` also
-    gets the reduction's other columns. With `null_is_value` a value that is left out must not become NULL instead.
+    operation has no dense form. `expression` also gets the reduction's other columns. With `null_is_value` a value that
+    is left out must not become NULL instead.
     """
 
     expression: Callable[..., pl.Expr]
     fits: Callable[[pl.DataType], bool] = lambda _: False
     dense: Dense | None = None
-    retract: Callable[[pl.Expr, pl.Expr], pl.Expr] | None = None
     null_is_value: bool = False
 
 
@@ -152,8 +150,8 @@ def _is_discrete(dtype: pl.DataType) -> bool:
 
 
 COUNT = Operation(lambda column, type_: column.count().cast(type_), lambda _: True, _dense_counts)
-TOTAL = Operation(_total, is_number, dense_sums, operator.sub)
-SUM = Operation(_sum, is_number, dense_sums)  # cannot retract: a sum of zero may be left by values or by none
+TOTAL = Operation(_total, is_number, dense_sums)
+SUM = Operation(_sum, is_number, dense_sums)
 HIGH = Operation(_high, lambda dtype: dtype.is_signed_integer(), _dense_highs)
 LEAST = Operation(lambda column, type_: column.min().cast(type_), _is_discrete, _dense_extremes(np.minimum, FOREVER))
 GREATEST = Operation(lambda column, type_: column.max().cast(type_), _is_discrete, _dense_extremes(np.maximum, NEVER))

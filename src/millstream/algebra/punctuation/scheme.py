@@ -1,7 +1,7 @@
 """Punctuation schemes: the templates whose punctuation a stream sends, and the feedback that an operator accepts.
 
 A stream obeys a scheme if each of its punctuations conforms to a template of it, and each of its tuples is matched,
-sooner or later, by a conforming punctuation of every template (`obedience`).
+sooner or later, by a conforming punctuation of every template.
 
 A feedback scheme is none (`∅`), anything (`↺`), or a scheme. On an edge of a plan the antecedent accepts feedback, the
 subsequent operator sends it; `accepts` is the table of what fits:
@@ -34,14 +34,6 @@ class Scheme:
     @classmethod
     def of(cls, *templates: Template) -> Scheme:
         return cls(frozenset(templates))
-
-    @property
-    def linear(self) -> bool:
-        """True if its only template restricts one attribute, by upper bounds. Linear punctuation also rises strictly
-        (`obedience.falling`)."""
-        return len(self.templates) == 1 and all(
-            len(template.classes) == 1 and template.classes[0][1] == UP_TO for template in self.templates
-        )
 
     def __str__(self) -> str:
         return f"{{{', '.join(sorted(map(str, self.templates)))}}}"

@@ -12,7 +12,7 @@ from millstream.logical.bind.instrument import instrumented
 from millstream.logical.bind.scope import Entry, Scope
 from millstream.logical.bind.table.called import check_called
 from millstream.logical.catalog import Catalog
-from millstream.logical.clocks import time_units
+from millstream.logical.contract.names import time_units
 from millstream.logical.nodes.denoise import Denoise
 from millstream.logical.plan import Plan
 from millstream.logical.windows import units

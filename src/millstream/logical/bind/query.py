@@ -27,7 +27,7 @@ from millstream.logical.bind.pacing import paced
 from millstream.logical.bind.scope import Entry, Scope
 from millstream.logical.bind.subqueries import refuse_subqueries
 from millstream.logical.catalog import Catalog
-from millstream.logical.clocks import time_units
+from millstream.logical.contract.names import time_units
 from millstream.logical.nodes.distinct import Distinct
 from millstream.logical.nodes.project import Project, copies
 from millstream.logical.nodes.select import Select

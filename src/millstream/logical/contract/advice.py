@@ -20,8 +20,8 @@ from millstream.algebra.punctuation.template import SINGLE, UP_TO, Template
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import Type
 from millstream.logical.catalog import References, StreamDefinition
-from millstream.logical.clocks import compares_units
 from millstream.logical.contract.accordance import state_of, unbounded
+from millstream.logical.contract.names import compares_units
 from millstream.logical.contract.offers import Declarations, Time
 from millstream.logical.contract.redeclare import (
     changes,

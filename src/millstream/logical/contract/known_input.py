@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from millstream.algebra.names import Groups
 from millstream.algebra.schema import Schema
-from millstream.logical.clocks import clocks
-from millstream.logical.contract.names import base_streams
+from millstream.logical.contract.names import base_streams, clocks
 from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.plan import Key, Plan
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
-from millstream.logical.clocks import keeping_up
-from millstream.logical.contract.names import base_streams
+from millstream.logical.contract.names import base_streams, keeping_up
 from millstream.logical.contract.offers import Offers, Time, slowest
 from millstream.logical.plan import Plan
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from millstream.algebra.expression import Expression
 from millstream.algebra.window import Window
-from millstream.logical.clocks import keeping_up
+from millstream.logical.contract.names import keeping_up
 from millstream.logical.contract.offers import Offers, Time
 from millstream.logical.contract.requirements import AllPunctuated, Punctuated, Requirement, TimeMoves
 from millstream.logical.contract.state_parts import WAITING, StatePart, waiting

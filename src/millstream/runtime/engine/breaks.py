@@ -5,7 +5,7 @@ A break makes a buffer the end of one fragment and the start of the next; each f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from millstream.runtime.engine.nodes import OperatorNode
@@ -59,30 +59,3 @@ def components(operators: Iterable[OperatorNode]) -> dict[OperatorNode, int]:
                 todo += [reader.node for port in node.ports for reader in port.buffer.ports]
                 todo += [p for port in node.ports if isinstance(p := port.buffer.producer, OperatorNode)]
     return found
-
-
-def chain_fragments(times: Sequence[float], sizes: Sequence[float]) -> list[int]:
-    """Return the breaks of a path with which memory falls fastest, each as the number of operators before it.
-
-    `times` are the operators' processing times per tuple. `sizes` are the expected sizes of the remainder of one input
-    tuple (tuple size times selectivity), before the first operator and after each; they never grow. Each fragment ends
-    where the size falls most steeply per unit of time, at the farthest such operator.
-
-    >>> chain_fragments([1, 1, 1], [1.0, 0.9, 0.2, 0.1])
-    [2]
-    >>> chain_fragments([1, 1], [1.0, 0.5, 0.0])
-    []
-    """
-    elapsed = [0.0]
-    for time in times:
-        elapsed.append(elapsed[-1] + time)
-    cut: list[int] = []
-    start = 0
-    while start < len(times):
-        best = max(
-            range(start + 1, len(sizes)),
-            key=lambda end: ((sizes[start] - sizes[end]) / (elapsed[end] - elapsed[start]), end),
-        )
-        cut.append(best)
-        start = best
-    return cut[:-1]

@@ -8,7 +8,7 @@ from millstream.algebra.expression import Column
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import Type
 from millstream.logical.bind.scope import Entry
-from millstream.logical.clocks import time_units
+from millstream.logical.contract.names import time_units
 from millstream.logical.join.graph import ENTRY_TIME
 
 

@@ -21,7 +21,7 @@ from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.algebra.time_limits import Limit, Partner, join_limits
 from millstream.algebra.types import Type
 from millstream.algebra.window import UNBOUNDED, Window
-from millstream.logical.clocks import keeping_up
+from millstream.logical.contract.names import keeping_up
 from millstream.logical.contract.offers import Offer, Offers, Time
 from millstream.logical.contract.requirements import Punctuated, Refers, Requirement, TimeMoves
 from millstream.logical.contract.state_parts import (

@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import Iterator
 from functools import cache
+from pkgutil import iter_modules
 
 import pytest
 
@@ -14,6 +15,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import above, below, equal
 from millstream.algebra.punctuation.template import Template
 from millstream.algebra.response import Reach, Rule
+from millstream.control import reports
 from millstream.errors import MillstreamError
 from millstream.lang import ast, parse
 from millstream.lang.table.ast import Write
@@ -29,6 +31,8 @@ from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.plan import NODES, Plan
 from millstream.optimizer import optimize
 from millstream.physical.plan import stages
+from millstream.runtime.operator import capabilities
+from millstream.runtime.operator.capabilities import AnswersProds, Reports
 from millstream.runtime.operator.contract import Operator
 from millstream.runtime.operator.registry import operator_for
 from millstream.testing.transcript import Statement, parse_transcript
@@ -70,6 +74,38 @@ def test_a_worker_operator_is_registered(stem: str) -> None:
             operator_for(stem)
     else:
         assert issubclass(operator_for(stem), Operator)
+
+
+WORKERS = {operator_for(stem).stem: operator_for(stem) for stem in OURS if not issubclass(OURS[stem], Leaf)}
+"""The operators by their (first) stems."""
+
+
+def test_a_report_has_a_driver_side() -> None:
+    """An operator that reports has a module of its stem that takes or shows it, and there are no other modules."""
+    reporting = {stem for stem, kind in WORKERS.items() if issubclass(kind, Reports)}
+    modules = {module.name for module in iter_modules(reports.__path__)}
+    assert reporting == modules == reports.kinds().keys()
+
+
+def test_a_node_that_answers_prods_has_an_operator_that_does() -> None:
+    for stem in (stem for stem, node in RUNNING.items() if node.asked is not Plan.asked):
+        assert issubclass(operator_for(stem), AnswersProds)
+
+
+def test_every_capability_is_listed_and_had() -> None:
+    """The table of the module has all of them; each is had by some operator."""
+    found = {kind for _, kind in inspect.getmembers(capabilities, inspect.isclass)}
+    found = {kind for kind in found if kind.__module__ == capabilities.__name__}
+    assert all(f"`{kind.__name__}`" in str(capabilities.__doc__) for kind in found)
+    assert {kind for kind in found if any(issubclass(worker, kind) for worker in WORKERS.values())} == found
+
+
+@pytest.mark.parametrize("folder", ["runtime/engine", "physical/shard"])
+def test_engine_and_hosts_know_no_operator(folder: str) -> None:
+    """They ask for capabilities."""
+    modules = {kind.__module__ for kind in WORKERS.values()}
+    for path in (ROOT / "src" / "millstream" / folder).glob("*.py"):
+        assert not {module for module in modules if f"from {module} import" in path.read_text()}, path
 
 
 @pytest.mark.parametrize("stem", RUNNING)

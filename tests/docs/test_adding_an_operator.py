@@ -1,4 +1,4 @@
-"""The page on adding an operator adds one: in a copy of the repository its blocks become files, and the tests pass."""
+"""The page on adding an operator adds two: in a copy of the repository its blocks become files, and the tests pass."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.docs.blocks import Block, blocks_of, check
 from tests.paths import DOCS, ROOT
 
 PAGE = DOCS / "adding-an-operator.md"
-TRANSCRIPT = "tests/transcripts/language/changes.transcript"
+TRANSCRIPTS = [f"tests/transcripts/language/{stem}.transcript" for stem in ("changes", "records")]
 EXPLAIN = "import sys; from millstream.control.mill import LocalMill; print(LocalMill().execute(sys.stdin.read()))"
 
 
@@ -59,12 +59,26 @@ def run(folder: Path, *arguments: str, text: str = "") -> str:
 
 
 def test_its_tests_pass(copy: Path) -> None:
-    run(copy, "-m", "pytest", "-q", "tests/runtime/test_changes.py", "tests/test_every_node.py")
+    run(
+        copy,
+        "-m",
+        "pytest",
+        "-q",
+        "tests/runtime/test_changes.py",
+        "tests/runtime/test_records.py",
+        "tests/test_every_node.py",
+    )
 
 
 @pytest.mark.parametrize("variant", [(), ("--shards", "3", "--cut", "random:7"), ("--cut", "2", "--restart")])
 def test_its_transcript_passes(copy: Path, variant: tuple[str, ...]) -> None:
-    assert "1 passed, 0 failed" in run(copy, "-m", "millstream", "test", TRANSCRIPT, *variant)
+    assert "2 passed, 0 failed" in run(copy, "-m", "millstream", "test", *TRANSCRIPTS, *variant)
+
+
+def test_few_files_change_besides_its_own() -> None:
+    """An operator with state, an answer to prods and a report needs at most 8 files in `src` besides its own."""
+    changed = {block.info for block in blocks_of(PAGE) if re.search(r" file=src/\S+ (before|after)=", block.info)}
+    assert len({info.split()[1] for info in changed}) <= 8
 
 
 def test_its_contract_is_checked(copy: Path) -> None:

@@ -17,6 +17,7 @@ from millstream.control.mill.statements import check_sink_options, check_stage, 
 from millstream.control.observe.early_plot import Track, end_label
 from millstream.control.observe.notebook import Picture, Text, query_html
 from millstream.control.observe.progress import Progress, progress_of
+from millstream.control.reports.assess import EarlyAnswers
 from millstream.errors import BindError, MillstreamError, OptionError
 from millstream.lang import ast
 from millstream.lang.spelling import spelled
@@ -201,7 +202,7 @@ class Query:
         """Return a picture (SVG) of its early answers beside the final ones, and of their accuracy."""
         name, mill = self._running(), self._connection.mill
         unit = mill.query(name).plan.schema.unit
-        return Picture(mill.steering.tracks.get(name, Track()).svg(f"Early answers of {name}", end_label(unit)))
+        return Picture(EarlyAnswers.of(mill).tracks.get(name, Track()).svg(f"Early answers of {name}", end_label(unit)))
 
     def await_end(self, timeout: float | None = None) -> bool:
         """Wait until all streams have ended, or the query has, by its LIMIT; return False if `timeout` seconds pass

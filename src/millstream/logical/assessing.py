@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from millstream.algebra.expression import Expression
-from millstream.logical.early import PASSING, topmost
+from millstream.logical.early import above_answers, topmost
 from millstream.logical.nodes.assess import Assess
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.window_aggregate import WindowAggregate
@@ -13,12 +13,8 @@ from millstream.logical.plan import Plan
 def assessed(plan: Plan, quality: Expression | None = None) -> Plan:
     """Put an Assess below the lowest projection, or give the one that is there a quality function. Without windows over
     time, or an aggregate to compare, there is none."""
-    top, above = topmost(plan), list[Plan]()
-    part, lowest = plan, 0
-    while isinstance(part, PASSING):
-        above.append(part)
-        lowest = len(above) if isinstance(part, Project) else lowest
-        part = part.inputs[0]
+    top, above = topmost(plan), above_answers(plan)
+    lowest = max((place for place, part in enumerate(above, 1) if isinstance(part, Project)), default=0)
     value = None if top is None else compared(plan, top, numbers=quality is None)
     if top is None or top.range is None or top.attribute is not None or value is None:
         return plan
@@ -37,18 +33,15 @@ def assessed(plan: Plan, quality: Expression | None = None) -> Plan:
 
 def compared(plan: Plan, top: WindowAggregate, *, numbers: bool = True) -> str | None:
     """The aggregate whose early values are compared: the first one in the select list, of those that are numbers."""
-    calls, below = [call.name for call in top.aggregates if call.type.is_numeric or not numbers], plan
-    while isinstance(below, PASSING):
-        if isinstance(below, Assess):
-            return below.value
-        below = below.inputs[0]
+    calls, above = [call.name for call in top.aggregates if call.type.is_numeric or not numbers], above_answers(plan)
+    if found := [part.value for part in above if isinstance(part, Assess)]:
+        return found[0]
     for name in plan.schema.names:
-        read, part = {name}, plan
-        while isinstance(part, PASSING):
+        read = {name}
+        for part in above:
             if isinstance(part, Project):
                 items = dict(part.items)
                 read = {column for each in read if each in items for column in items[each].columns()}
-            part = part.inputs[0]
         found = [call for call in calls if call in read]
         if found:
             return found[0]

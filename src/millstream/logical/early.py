@@ -9,53 +9,54 @@ from millstream.algebra.early import mapped
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import ANY
 from millstream.algebra.window import WINDOW_END, WINDOW_START
-from millstream.logical.nodes.assess import Assess
-from millstream.logical.nodes.expensive import Expensive
-from millstream.logical.nodes.project import Project
-from millstream.logical.nodes.revise import Revise
-from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.plan import Plan
 
-PASSING = (Project, Select, Revise, Assess)
-"""What may be above the aggregate that answers."""
+
+def above_answers(plan: Plan) -> list[Plan]:
+    """The nodes above the one whose results are those of a query, which pass its answers on, the topmost first."""
+    found: list[Plan] = []
+    while plan.passes_answers:
+        found.append(plan)
+        (plan,) = plan.inputs
+    return found
+
+
+def answering(plan: Plan) -> Plan:
+    """The node whose results are those of a query."""
+    above = above_answers(plan)
+    return above[-1].inputs[0] if above else plan
 
 
 def topmost(plan: Plan) -> WindowAggregate | None:
     """The aggregate that gives the results of a query; None if another operator does."""
-    while isinstance(plan, PASSING):
-        plan = plan.input
-    return plan if isinstance(plan, WindowAggregate) else None
+    found = answering(plan)
+    return found if isinstance(found, WindowAggregate) else None
 
 
 def emits_early(plan: Plan) -> bool:
     """Return whether the rows that prods bring to the top of a plan are early rows of its query."""
-    while isinstance(plan, Project | Select):
-        plan = plan.input
-    top = topmost(plan)
-    return isinstance(plan, Revise | Assess) if top is None else top.early == "top"
+    top = answering(plan)
+    return top.answers or (topmost(plan) is None and any(part.answers for part in above_answers(plan)))
 
 
 def owned(plan: Plan, query: str, *, inner: bool = False) -> Plan:
     """The plan of a query, whose counts of answers are its own, also those of its subqueries, and so are operators that
     shed tuples behind its prods. `inner`: the plan is that of a subquery."""
-    inner = inner or not isinstance(plan, PASSING)
-    made = plan.with_inputs(tuple(owned(part, query, inner=inner) for part in plan.inputs))
-    if isinstance(made, Assess):
-        return made.altered(owner=query, inner=inner)
-    sheds = isinstance(made, Expensive) and made.shed
-    return made.altered(owner=query) if sheds or isinstance(made, Revise) else made
+    inner = inner or not plan.passes_answers
+    return plan.with_inputs(tuple(owned(part, query, inner=inner) for part in plan.inputs)).owned(query, inner=inner)
 
 
 def asked_of_topmost(plan: Plan, pattern: Pattern) -> Pattern | None:
     """A pattern over the columns of a query, as one over the end of a window and the groups of its topmost aggregate;
     None if they have no copies of the columns."""
-    while isinstance(plan, PASSING):
-        names = {name: column for name in pattern.attributes for _, column in plan.copied(name)}
+    for part in above_answers(plan):
+        names = {name: column for name in pattern.attributes for _, column in part.copied(name)}
         if names.keys() != pattern.attributes:
             return None
-        pattern, plan = pattern.rename(names), plan.input
-    length = plan.range if isinstance(plan, WindowAggregate) else None
+        pattern = pattern.rename(names)
+    top = topmost(plan)
+    length = None if top is None else top.range
     start = pattern.get(WINDOW_START)
     if length is None or start.is_any:
         return pattern

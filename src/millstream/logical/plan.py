@@ -234,6 +234,50 @@ class Plan(ABC):
     def keys_below(self, key: Key) -> list[Key] | None:
         """Return the key of each input if the output is hashed on `key`; None if the node cannot be partitioned so."""
 
+    # --- queries that share it --------------------------------------------------------------------------------------
+
+    common: ClassVar[bool] = False
+    """True if all queries in a shard read one operator, whenever they were added."""
+    silent: ClassVar[bool] = False
+    """True if a query that ends in it has no results."""
+
+    def owned(self, query: str, *, inner: bool) -> Plan:
+        """Return the node for one query alone, if its state is that of a query; `inner`: it is in a subquery."""
+        return self
+
+    @property
+    def forgets(self) -> bool:
+        """True if its output does not depend on tuples or punctuations before: queries that read from different points
+        share its operator."""
+        return False
+
+    @property
+    def keeps(self) -> str:
+        """The table whose rows it keeps while streams write them; empty: none."""
+        return ""
+
+    @property
+    def writes(self) -> str:
+        """The table that it writes; empty: none."""
+        return ""
+
+    # --- prods ------------------------------------------------------------------------------------------------------
+
+    passes_prods: ClassVar[bool] = False
+    """True if it adds no rows to the prods that it passes on."""
+    passes_answers: ClassVar[bool] = False
+    """True if the answers of an operator below it to prods are answers when they have passed it."""
+
+    @property
+    def answers(self) -> bool:
+        """True if it answers prods, or has a part in the answers of an operator below it."""
+        return False
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """If it may answer prods of a query: the columns of its output that they may restrict."""
+        return ()
+
     # --- the contract -----------------------------------------------------------------------------------------------
     # The next two answers are its contract form (`contract.form`): they must be monotone in what the inputs promise.
 

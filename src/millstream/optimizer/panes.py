@@ -16,16 +16,9 @@ from math import gcd
 
 from millstream.algebra.window import MOST_PANES, PANE_END
 from millstream.logical.nodes.pane_aggregate import PaneAggregate
-from millstream.logical.nodes.prodder import Prodder
-from millstream.logical.nodes.project import Project
-from millstream.logical.nodes.scan import Scan
-from millstream.logical.nodes.select import Select
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.plan import Plan
 from millstream.optimizer.context import Context, bottom_up
-
-PASSING = (Scan, Select, Project, Prodder)
-"""The operators that pass prods on and add no rows to them."""
 
 
 def paned_aggregates(plan: Plan, context: Context) -> Plan:
@@ -42,7 +35,7 @@ def _paned(context: Context, plan: Plan) -> Plan:
         return plan
     # An open pane has tuples that an early answer must count. It may hand them over for good, unless an operator below
     # adds rows to a prod that come again later: early rows of an aggregate, tuples that wait in a union or join.
-    keeps = context.accumulators == "all" or not all(isinstance(part, PASSING) for part in plan.input.walk())
+    keeps = context.accumulators == "all" or not all(part.passes_prods for part in plan.input.walk())
     early = "" if not plan.early else "keep" if keeps else "release"
     below = PaneAggregate(plan.input, pane, plan.group, plan.aggregates, plan.attribute, early=early)
     attribute = None if plan.attribute is None else PANE_END

@@ -29,6 +29,7 @@ from millstream.algebra.punctuation.group import Group
 from millstream.algebra.punctuation.grouping import Parts
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS, Schema
+from millstream.runtime.operator.capabilities import Counts
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import where
 from millstream.runtime.operator.keys import joined, numbers
@@ -49,7 +50,7 @@ class Closed(Emitted):
 
 
 @carries_out("closing")
-class Closing(Operator):
+class Closing(Operator, Counts):
     """`keys` pairs columns of the first input with columns of the closing one; `late` counts late tuples."""
 
     arity = 2
@@ -97,6 +98,9 @@ class Closing(Operator):
 
     def output_bound(self, bounds: Sequence[int]) -> int:
         return bounds[0]
+
+    def counts(self) -> Mapping[str, int]:
+        return {"late": self.late}
 
     def scalars(self) -> dict[str, Any]:
         return {"closed": self._closed.to_value(), "late": self.late}

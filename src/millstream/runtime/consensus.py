@@ -25,6 +25,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.punctuation.restriction import Form
 from millstream.algebra.schema import FOREVER, Schema
+from millstream.runtime.operator.capabilities import AwaitsShards, HoldsNothing, Reports
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.registry import carries_out
 
@@ -33,12 +34,9 @@ MOST_UNFILED = 64
 
 
 @carries_out("consensus")
-class Consensus(Operator):
+class Consensus(Operator, HoldsNothing, AwaitsShards, Reports):
     """Punctuation passes at once if it restricts exactly one of the sets `passing` of columns, or if its matching
     tuples are on one shard: it names a single value of a column of each class in `key`."""
-
-    row_wise = True
-    passes_early = True
 
     def __init__(
         self, schema: Schema, passing: tuple[tuple[str, ...], ...] = (), key: tuple[tuple[str, ...], ...] = ()
@@ -89,12 +87,13 @@ class Consensus(Operator):
                 self._waiting[pattern] = None
         return tuple(self._waiting)
 
+    def report(self) -> tuple[Pattern, ...] | None:
+        return self.waiting_for() or None
+
     def announce(self, patterns: Iterable[Pattern]) -> None:
-        """Note punctuation that another shard has received."""
         self._announced |= dict.fromkeys(pattern for pattern in patterns if pattern not in self._waiting)
 
     def agree(self, patterns: Iterable[Pattern]) -> Punctuations:
-        """Return the punctuation among these patterns that has waited: all shards have received it."""
         agreed = [pattern for pattern in patterns if any(own.covers(pattern) for own in self._waiting)]
         covered = [own for own in self._waiting if any(pattern.covers(own) for pattern in agreed)]
         for own in covered:

@@ -27,6 +27,7 @@ import polars as pl
 from millstream.algebra.arrays import Integers, Mask
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
+from millstream.runtime.operator.capabilities import AwaitsTime
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import where
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Pending
@@ -35,7 +36,7 @@ from millstream.runtime.state.table import StateTable
 
 
 @carries_out("denoise")
-class Denoise(Operator):
+class Denoise(Operator, AwaitsTime):
     timed = True
 
     def __init__(

@@ -24,6 +24,7 @@ from millstream.algebra.punctuation.punctuations import Punctuations, Punctuatio
 from millstream.algebra.schema import FOREVER, Schema
 from millstream.algebra.shed import Shed
 from millstream.algebra.time_limits import own_limits
+from millstream.runtime.operator.capabilities import Disclaims, LacksShed
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.keys import joined, normalized
 from millstream.runtime.operator.registry import carries_out
@@ -32,7 +33,7 @@ from millstream.runtime.state.table import StateTable
 
 
 @carries_out("distinct")
-class Distinct(Operator):
+class Distinct(Operator, Disclaims, LacksShed):
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._columns = list(schema.names)

@@ -25,17 +25,17 @@ from millstream.algebra.element import Element
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, Schema
 from millstream.algebra.upstream import Answer, TimeRequest, Upstream
+from millstream.runtime.operator.capabilities import AnswersMessages, AnswersProds, AwaitsTime, KeepsPosition, RowWise
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.registry import carries_out
 
 
 @carries_out("exchange")
-class Exchange(Operator):
+class Exchange(Operator, RowWise, KeepsPosition, AnswersProds, AnswersMessages, AwaitsTime):
     timed = True
-    row_wise = True
 
     def __init__(self, schema: Schema, early: bool = False) -> None:
-        self.schema, self.sends_early = schema, early
+        self.schema, self.answers = schema, early
         self._requested = False
         self._sent = NEVER
 
@@ -55,7 +55,7 @@ class Exchange(Operator):
 
     def answer(self, message: Upstream) -> Answer:
         if not isinstance(message, TimeRequest):
-            return super().answer(message)
+            return message.unanswered(self.arity)
         self._requested = True
         return Answer(then=self._stop_waiting)
 

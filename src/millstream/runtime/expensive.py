@@ -40,6 +40,15 @@ from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.shed import Shed
 from millstream.algebra.upstream import Answer, Upstream
 from millstream.runtime.aside import Aside
+from millstream.runtime.operator.capabilities import (
+    ActsOnProds,
+    AnswersMessages,
+    Counts,
+    Disclaims,
+    RowWise,
+    Sheds,
+    WorksOffBudget,
+)
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import stack, where
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Pending
@@ -53,9 +62,8 @@ PIECES = 10
 
 
 @carries_out("expensive")
-class Expensive(Operator):
+class Expensive(Operator, RowWise, ActsOnProds, AnswersMessages, Disclaims, Sheds, WorksOffBudget, Counts):
     timed = True
-    row_wise = True
     holds_results = True
 
     def __init__(
@@ -80,6 +88,7 @@ class Expensive(Operator):
         self._lost: list[pl.DataFrame] = []
         """Tuples that were shed and that no notice has told of."""
         self._bound = NEVER
+        self.pruned = self.shed = 0
         self._desired: list[Pattern] = []
         self._allowed = 0
         """Tuples that may still be worked on in this batch."""
@@ -128,6 +137,9 @@ class Expensive(Operator):
             self.shed += self._lost[-1].height
         return behind
 
+    def counts(self) -> Mapping[str, int]:
+        return {"pruned": self.pruned, "aside": self.aside, "shed": self.shed}
+
     def take_shed(self) -> Shed | None:
         lost, self._lost = self._lost, []
         return Shed.of(stack(lost), self._passed_on) if lost else None
@@ -145,7 +157,7 @@ class Expensive(Operator):
         return len(self._waiting) + self.aside
 
     @property
-    def aside(self) -> int:  # type: ignore[override]
+    def aside(self) -> int:
         return 0 if self._aside is None else len(self._aside)
 
     def _worked(self) -> pl.DataFrame | None:
@@ -206,7 +218,7 @@ class Expensive(Operator):
     def answer(self, message: Upstream) -> Answer:
         if isinstance(message, Feedback) and message.intent is Intent.DESIRED:
             self.desire(message.pattern)
-        return super().answer(message)
+        return message.unanswered(self.arity)
 
     def desire(self, pattern: Pattern) -> None:
         """Work on tuples that match before others."""

@@ -17,16 +17,15 @@ from typing import Any
 from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
+from millstream.runtime.operator.capabilities import RowWise
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import where
 from millstream.runtime.operator.registry import carries_out
 
 
 @carries_out("instrument")
-class Instrument(Operator):
+class Instrument(Operator, RowWise):
     """`stands`: the engine has sent the message when it added the operator."""
-
-    row_wise = True
 
     def __init__(
         self, schema: Schema, intent: str, pattern: Pattern, every: int | None, sends: bool, stands: bool

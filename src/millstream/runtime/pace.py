@@ -26,6 +26,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.restriction import below
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.upstream import Upstream
+from millstream.runtime.operator.capabilities import Counts, GuardsItself
 from millstream.runtime.operator.contract import Input, Output
 from millstream.runtime.operator.frames import where
 from millstream.runtime.operator.registry import carries_out
@@ -34,9 +35,8 @@ from millstream.runtime.union import Union
 
 
 @carries_out("pace")
-class Pace(Union):
+class Pace(Union, GuardsItself, Counts):
     timed = True
-    guards_itself = True
 
     def __init__(
         self, schema: Schema, members: Sequence[Schema], column: str, tolerance: int, feedback: bool = True
@@ -49,6 +49,7 @@ class Pace(Union):
         """The paced column of each member minus its time, where that is constant."""
         self._highest = NEVER
         self._sent = NEVER
+        self.late = 0
 
     def process(self, inputs: Sequence[Input]) -> Output:
         dropped = self.late
@@ -100,6 +101,9 @@ class Pace(Union):
         """The bound on an input's time as a bound on the paced column."""
         distance = self._distances[port]
         return NEVER if distance is None or bound == NEVER else bound + distance
+
+    def counts(self) -> Mapping[str, int]:
+        return {"late": self.late}
 
     def scalars(self) -> dict[str, Any]:
         return super().scalars() | {"highest": self._highest, "sent": self._sent, "late": self.late}

@@ -23,12 +23,13 @@ import polars as pl
 from millstream.algebra.arrays import Mask
 from millstream.algebra.element import Element
 from millstream.algebra.schema import TS, Schema
+from millstream.runtime.operator.capabilities import KeepsPosition
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.registry import Site, carries_out
 
 
 @carries_out("placeholders")
-class Placeholders(Operator):
+class Placeholders(Operator, KeepsPosition):
     """`mine` returns a mask of the tuples that belong to this shard."""
 
     def __init__(self, schema: Schema, mine: Callable[[pl.DataFrame], Mask]) -> None:

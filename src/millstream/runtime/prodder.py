@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.algebra.schema import Schema
+from millstream.runtime.operator.capabilities import HoldsNothing
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.registry import carries_out
 
 
 @carries_out("prodder")
-class Prodder(Operator):
-    passes_early = True
-
+class Prodder(Operator, HoldsNothing):
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
 

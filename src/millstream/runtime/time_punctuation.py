@@ -23,16 +23,15 @@ import polars as pl
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS, Schema
 from millstream.algebra.time_limits import Limit
+from millstream.runtime.operator.capabilities import HoldsNothing
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.operator.time_closing import TimeClosing
 
 
 @carries_out("time_punctuation")
-class TimePunctuation(Operator):
+class TimePunctuation(Operator, HoldsNothing):
     timed = True
-    passes_early = True
-    row_wise = True
 
     def __init__(self, schema: Schema, column: str, limit: Limit) -> None:
         self.schema = schema

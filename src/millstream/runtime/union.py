@@ -27,6 +27,7 @@ from millstream.algebra.early import Prod
 from millstream.algebra.punctuation.punctuations import Punctuations, PunctuationSet
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.runtime.join.kernel import named
+from millstream.runtime.operator.capabilities import RowWise, TakesEarly
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import stack
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
@@ -36,9 +37,7 @@ from millstream.runtime.operator.time_order import by_time
 
 
 @carries_out("union", "gather")
-class Union(Operator):
-    row_wise = True
-
+class Union(Operator, RowWise, TakesEarly):
     def __init__(self, schema: Schema, members: Sequence[Schema], merges: bool) -> None:
         self.schema = schema
         self.merges = merges

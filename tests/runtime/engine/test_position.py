@@ -21,6 +21,7 @@ from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.errors import PlanError
 from millstream.runtime.engine import OperatorNode, Source
+from millstream.runtime.operator.capabilities import KeepsPosition
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.pipeline.pipeline import Pipeline
 from millstream.runtime.pipeline.project import Project
@@ -43,7 +44,7 @@ class Flag(Element):
         return Flag(self.name, names.get(self.column, "gone"))
 
 
-class Noting:
+class Noting(KeepsPosition):
     """Notes which tuples and flags it has taken, port by port, and passes flags on."""
 
     def __init__(self, *args: Any) -> None:
@@ -79,7 +80,7 @@ class NotedJoin(Noting, Join):
     pass
 
 
-class Answering(TimeCount):
+class Answering(TimeCount, KeepsPosition):
     """Answers a flag with the counts of the windows that are open."""
 
     def meet(self, port: int, element: Element) -> Output:

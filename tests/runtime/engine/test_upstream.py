@@ -12,6 +12,7 @@ import pytest
 from millstream.algebra.upstream import Answer, PunctuationRequest, TimeRequest, Upstream
 from millstream.runtime.engine import OperatorNode, Sink, Source
 from millstream.runtime.exchange import Exchange
+from millstream.runtime.operator.capabilities import AnswersMessages
 from millstream.runtime.operator.contract import Input, Output
 from tests.runtime.engine.toys import SCHEMA, Each, Join, Rig, Union, page
 
@@ -30,7 +31,7 @@ class Unwanted(Upstream):
         return self if all(self in said for said in others) else None
 
 
-class Heeding(Each):
+class Heeding(Each, AnswersMessages):
     """A selection: notes the message and passes it on."""
 
     def __init__(self) -> None:
@@ -56,12 +57,12 @@ class Renaming(Heeding):
         return Answer(((0, Unwanted(self.old)),)) if message.column == self.new else Answer()
 
 
-class Sided(Join):
+class Sided(Join, AnswersMessages):
     """A join whose left columns begin with `l`."""
 
     def answer(self, message: Upstream) -> Answer:
         if not isinstance(message, Unwanted):
-            return super().answer(message)
+            return message.unanswered(self.arity)
         return Answer(((0 if message.column.startswith("l") else 1, message),))
 
 

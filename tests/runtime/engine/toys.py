@@ -11,6 +11,7 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
 from millstream.runtime.engine import Graph, OperatorNode, Sink, Source
+from millstream.runtime.operator.capabilities import AwaitsTime
 from millstream.runtime.operator.contract import NOTHING, Input, Operator, Output
 
 SCHEMA = Schema.of(("v", Type.BIGINT))
@@ -86,7 +87,7 @@ class CountSlide(Toy):
         return made(pairs, inputs[0].punctuations)
 
 
-class TimeCount(Toy):
+class TimeCount(Toy, AwaitsTime):
     """COUNT over [end - size, end), every `size`; windows without tuples are silent."""
 
     timed = True

@@ -282,7 +282,6 @@ class Job(ABC):
                 if status.parked and tenant.failures is not None:
                     tenant.failures.take_parcels(self, label, status.parked)
                 if not again:
-                    tenant.take_fetched(status.fetched)
                     self.ledger.note(tenant.name, status)
         arrived = [(position, _distinct(taken)), *self.fed.deliver(position)]
         rows: Counter[tuple[str, str]] = sum((found for _, found in arrived), Counter())
@@ -298,10 +297,11 @@ class Job(ABC):
         for tenant in served:
             if tenant.endings is not None:
                 tenant.endings.take(self, batch, received)
-            tenant.steer([status for label, status in received if self.tenants[label] is tenant and status.judged])
         self.heard.update(received)  # the end of a stream shows only after its last results are delivered
         for tenant in served:
-            tenant.agree(self)  # before the batch counts as done: a look waits for what follows from it
+            own = [status for label, status in received if self.tenants[label] is tenant]
+            for each in tenant.reported:  # before the batch counts as done: a look waits for what follows from it
+                each.take(self, own, again=again)
         with self._changed:
             self._last_batch = max(batch, self._last_batch)
             self.position = position

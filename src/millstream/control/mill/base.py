@@ -19,15 +19,14 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
 from millstream.algebra.upstream import PunctuationRequest, TimeRequest
 from millstream.config import Options
+from millstream.control import reports
 from millstream.control.job.base import Job
 from millstream.control.job.jobs import Jobs
 from millstream.control.mill import changing, starting
 from millstream.control.mill.connectors import Connectors
-from millstream.control.mill.consensus import Consensus
 from millstream.control.mill.contracts import declared
 from millstream.control.mill.deliveries import Deliveries
 from millstream.control.mill.demand import prod_stream, send_prod
-from millstream.control.mill.diverted import DivertedRows
 from millstream.control.mill.draining import drain
 from millstream.control.mill.endings import Endings
 from millstream.control.mill.failures import Failures
@@ -42,7 +41,6 @@ from millstream.control.mill.registration import Registration
 from millstream.control.mill.relay import Relay
 from millstream.control.mill.running_query import RunningQuery
 from millstream.control.mill.statements import run_statement
-from millstream.control.mill.steering import QuerySteering
 from millstream.control.mill.table_rows import extend_table
 from millstream.control.mill.timekeeper import Timekeeper
 from millstream.control.mill.written import WrittenTables
@@ -86,16 +84,14 @@ class Mill(Registration):
         self.deliveries.note_sources = self.readings.note
         self.relay = Relay(self)
         self.deliveries.relay = self.relay.pass_on
-        self.deliveries.agree = Consensus(self.placements).find
         self.failures = self.deliveries.failures = Failures(self)
         self.endings = self.deliveries.endings = Endings(self)
         self.time = Timekeeper(self)
-        self.diverted = DivertedRows(self)
+        self.reported = reports.made(self)
+        self.deliveries.reported = self.reported.values()
         self.written = WrittenTables(self)
         self.prodders = Prodders(self)
         self.feeds.cut = self.prodders.cut
-        self.steering = QuerySteering(self)
-        self.deliveries.steer = self.steering.take
         self.capacities = Capacities(self)
 
     # --- statements and queries -------------------------------------------------------------------------------------
@@ -164,7 +160,8 @@ class Mill(Registration):
         if name in self.placements.of and not self.journal.recovering:
             placement = self.placements.of[name]
             counts = read_counts(self, placement.reads & self.connectors.names())
-            self.diverted.leave(name)
+            for reported in self.reported.values():
+                reported.leave(name)
             self.placements.remove(name)
             self.readings.leave(placement.job, counts)
 
@@ -180,7 +177,8 @@ class Mill(Registration):
         self.written.forget(relation)
         self.tables.pop(relation, None)
         self.bad_rows.pop(relation, None)
-        self.diverted.forget(relation)
+        for reported in self.reported.values():
+            reported.forget(relation)
         self.connectors.forget(relation)
         self.journal.drop("relation", relation)
 

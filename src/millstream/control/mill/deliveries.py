@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from millstream.algebra.element import Element
 from millstream.amounts import amount
 from millstream.control.mill.modes import shape_of
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from millstream.control.mill.endings import Endings
     from millstream.control.mill.failures import Failures
     from millstream.control.mill.running_query import RunningQuery
+    from millstream.control.reports import Reported
 
 
 def _made(sink: Any, options: Mapping[str, str], job: Job, *, anew: bool) -> tuple[Sink, DeliveryOptions]:
@@ -48,16 +47,12 @@ class Deliveries:
         """Takes the sources that shards of a job have reported in a batch."""
         self.relay: Callable[[Job], None] = lambda _job: None
         """Passes on what the shards of a job have disclaimed."""
-        self.agree: Callable[[Job], None] = lambda _job: None
-        """Passes on the punctuation that all shards of a group have received."""
         self.failures: Failures | None = None
         """Takes the failures of queries."""
         self.endings: Endings | None = None
         """Takes the ends of queries."""
-        self.steer: Callable[[list[Status]], None] = lambda _statuses: None
-        """Takes how good early answers were."""
-        self.fetched: dict[int, dict[str, pl.DataFrame]] = {}
-        """Rows of tables that were asked for, by the number of the request."""
+        self.reported: Iterable[Reported] = ()
+        """Take what operators report."""
         self.outlets: dict[str, Outlet] = {}
         self.undelivered: dict[str, str] = {}
         """What waited for the sinks of queries when they were closed, and why."""
@@ -65,13 +60,6 @@ class Deliveries:
         """True if the checkpoint ends with the process."""
         self.lock = threading.RLock()
         """Guards outputs and sinks."""
-
-    def take_fetched(self, fetched: Mapping[int, Mapping[str, pl.DataFrame]]) -> None:
-        """Take the rows of tables from a shard, in addition to those of other shards."""
-        for number, tables in fetched.items():
-            held = self.fetched.setdefault(number, {})
-            for name, rows in tables.items():
-                held[name] = pl.concat([held[name], rows]) if name in held else rows
 
     # --- sinks ------------------------------------------------------------------------------------------------------
 

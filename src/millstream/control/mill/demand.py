@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from millstream.algebra.early import FINALITY, parse_prod, stream_prod
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.algebra.window import WINDOW_END
 from millstream.errors import PatternError
-from millstream.logical.early import PASSING, asked_of_topmost, topmost
+from millstream.logical.early import answering, asked_of_topmost
 from millstream.logical.plan import Plan
 from millstream.physical.wire.records import Feed
 
@@ -51,10 +50,10 @@ def asked_of(mill: Mill, plan: Plan, prod: str | Pattern, what: str) -> tuple[Pa
 
 def unanswered(plan: Plan, pattern: Pattern) -> list[str]:
     """The columns of a prod's pattern that are neither the end of a window nor a group: it has no answer."""
-    top, found = topmost(plan), []
+    top, found = answering(plan), []
     for column, restriction in pattern.items:
         asked = asked_of_topmost(plan, Pattern.of({column: restriction}))
-        if asked is None or top is None or not asked.attributes <= {WINDOW_END, *top.group}:
+        if asked is None or not asked.attributes <= {*top.asked}:
             found.append(column)
     return found
 
@@ -77,13 +76,12 @@ def prod_stream(mill: Mill, name: str, text: str) -> None:
 
 def _check(what: str, plan: Plan) -> None:
     """Refuse a query that has no aggregate at the top, or does not ask for early answers."""
-    top = topmost(plan)
-    if top is None:
-        while isinstance(plan, PASSING):
-            plan = plan.input
-        detail = f"Its topmost operator, but for selections and projections, is {type(plan).__name__}."
+    top = answering(plan)
+    if not top.asked:
+        kind = type(top).__name__
+        detail = f"Its topmost operator, but for selections and projections, is {kind}."
         message = f"{what} has no aggregate at the top that could answer early"
         raise PatternError("M4015", message, detail=detail)
-    if not top.early:
+    if not top.answers:
         hint = f"add EMIT EARLY, or {FINALITY} to its select list: early rows have 'early' there, the others 'final'"
         raise PatternError("M4014", f"{what} does not ask for early answers", hint=hint)

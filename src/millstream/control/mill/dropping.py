@@ -10,7 +10,6 @@ from millstream.errors import BindError
 from millstream.lang import ast, parse
 from millstream.lang.spelling import spelled
 from millstream.lang.table.ast import CreateTableFunction, CreateView
-from millstream.logical.nodes.table_write import TableWrite
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -65,7 +64,7 @@ def _check_unread(mill: Mill, kind: str, name: str) -> None:
     if readers:
         what, reader = readers[0]
         reading = "query" if what == "query" else kind_of(mill, reader)
-        writes = what == "query" and isinstance(mill.queries[reader].plan, TableWrite)
+        writes = what == "query" and mill.queries[reader].plan.writes
         message = f"{kind} '{name}' is {'written' if writes and kind == 'table' else 'read'} by {reading} '{reader}'"
         raise BindError("M2093", message, hint=f"DROP {reading.upper()} {spelled(reader)} first")
 

@@ -14,7 +14,6 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.control.mill.demand import send_prod
 from millstream.control.mill.places import switches_of
 from millstream.errors import PatternError
-from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from millstream.physical.plan.told import omitted_by_sources
 from millstream.physical.wire.records import Send
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 def send_feedback(mill: Mill, name: str, text: str | Feedback) -> list[PatternError]:
     """Send feedback to all parts of a query that it concerns, and return the warnings about it."""
-    if isinstance(mill.query(name).plan, TableWrite):
+    if mill.query(name).plan.writes:
         raise PatternError("M4013", f"query '{name}' writes a table, and emits no rows")
     message = parse_feedback(text, mill.schema(name)) if isinstance(text, str) else text
     if message.intent is Intent.DEMANDED:

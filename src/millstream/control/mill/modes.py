@@ -7,9 +7,8 @@ from collections.abc import Callable
 import polars as pl
 
 from millstream.algebra.early import EARLY, FINALITY, REVISION
-from millstream.algebra.window import WINDOW_END
 from millstream.errors import OptionError
-from millstream.logical.early import PASSING, emits_early, topmost
+from millstream.logical.early import above_answers, answering, emits_early
 from millstream.logical.nodes.revise import Revise
 from millstream.logical.plan import Plan
 from millstream.sinks.modes import ALL, UPSERT, modes_of
@@ -41,9 +40,8 @@ def shape(plan: Plan, mode: str, what: str) -> Shape:
 
 def _newest(plan: Plan, sources: dict[str, str | None], what: str) -> Shape:
     """The last row for each window and group."""
-    top = topmost(plan)
-    assert top is not None
-    needed = [*([] if top.range is None else [WINDOW_END]), *top.group, REVISION]
+    top = answering(plan)
+    needed = [*dict.fromkeys(name for name in top.asked if name in top.schema), REVISION]
     held = {source: column for column, source in sources.items() if source is not None}
     missing = [name for name in needed if name not in held]
     if missing:
@@ -58,13 +56,13 @@ def _newest(plan: Plan, sources: dict[str, str | None], what: str) -> Shape:
 def _source(plan: Plan, column: str) -> str | None:
     """The column of the topmost aggregate, or the revision, that a column of the output copies; None if it is
     computed."""
-    while isinstance(plan, PASSING):
-        if isinstance(plan, Revise) and column == REVISION:
+    for part in above_answers(plan):
+        if isinstance(part, Revise) and column == REVISION:
             return REVISION
-        copies = plan.copied(column)
+        copies = part.copied(column)
         if not copies:
             return None
-        column, plan = copies[0][1], plan.input
+        column = copies[0][1]
     return column
 
 

@@ -18,6 +18,7 @@ from millstream.algebra.python.reference import Reference
 from millstream.config import Options
 from millstream.control.mill.failures import LOG
 from millstream.control.mill.placement import PlacedPart, Placement, group_key
+from millstream.control.reports.divert import DivertedRows
 from millstream.logical.nodes.prodder import Prodder
 from millstream.physical.shard.topology import scans
 from millstream.physical.wire.records import (
@@ -184,7 +185,7 @@ def _replay(mill: Mill, note: Remember) -> None:
         case "stands", dict(stands):
             mill.readings.stands = dict(stands)
         case "diverted", dict(counts):
-            mill.diverted.before = dict(counts)
+            DivertedRows.of(mill).before = dict(counts)
         case "file", (int() | None as done, int(noted)):
             mill.journal.file_progress = done, noted
         case "sources", (int(now), int(beat), dict(promised), dict(held)):

@@ -36,7 +36,6 @@ from millstream.logical.catalog import TableDefinition, View
 from millstream.logical.explain import explain
 from millstream.logical.nodes.multi_join import MultiJoin
 from millstream.logical.nodes.scan import Scan
-from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.plan.explain import explain_physical
@@ -339,8 +338,8 @@ def named_plan(mill: Mill, name: str) -> Plan:
 
 
 def _output(query: RunningQuery) -> str:
-    plan = query.plan
-    return f"writes {plan.table}" if isinstance(plan, TableWrite) else f"{amount(query.rows_out, 'row')} out"
+    table = query.plan.writes
+    return f"writes {table}" if table else f"{amount(query.rows_out, 'row')} out"
 
 
 def _trouble(mill: Mill, query: RunningQuery) -> str:

@@ -17,6 +17,7 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.schema import Schema
 from millstream.algebra.written import ROW
 from millstream.control.mill.placing import place
+from millstream.control.reports.written_table import TableRows
 from millstream.errors import BindError, CodeError, OptionError, OutOfRange, PlanError, SeveralRows, reason_of
 from millstream.lang import ast
 from millstream.lang.aggregate import ast as body
@@ -36,7 +37,6 @@ from millstream.runtime.table import written_table
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
-    from millstream.control.mill.placement import Placement
 
 
 def part_name(table: str) -> str:
@@ -170,7 +170,7 @@ class WrittenTables:
         mill, number = self._mill, next(self._numbers)
         self._send(tables[0], lambda part: Fetch(part.group.group, number, tuple(tables)))
         mill.sync()
-        found = mill.deliveries.fetched.pop(number)
+        found = TableRows.of(mill).fetched(number)
         for name in tables:
             if name not in found:
                 hint = "DROP the queries on it and the table, and start anew"
@@ -185,20 +185,14 @@ class WrittenTables:
         if placement is not None:
             if fresh:
                 mill.report_all()
-            reported = self._reported(placement, table)
-            rows, bad = sum(rows for rows, _, _ in reported), bad + sum(refused for _, refused, _ in reported)
+            rows, refused, _ = TableRows.of(mill).counts(placement, table)
+            bad += refused
         return {"accepted": rows, "late": 0, "bad": bad}
 
     def refused(self, table: str) -> tuple[int, str]:
         """Number of rows that a table that streams write has refused, as last reported, and why one of them was."""
         placement = self._mill.placements.of.get(part_name(table))
-        reported = [] if placement is None else self._reported(placement, table)
-        reasons = [reason for _, _, reason in reported if reason]
-        return sum(refused for _, refused, _ in reported), reasons[-1] if reasons else ""
-
-    @staticmethod
-    def _reported(placement: Placement, table: str) -> list[tuple[int, int, str]]:
-        return [status.tables.get(table, (0, 0, "")) for _, _, status in placement.reports()]
+        return (0, "") if placement is None else TableRows.of(self._mill).counts(placement, table)[1:]
 
     def write(self, write: Write, text: str) -> None:
         """Run a statement that no stream drives, and note it."""

@@ -18,9 +18,10 @@ from millstream.control.mill.outlet import SinkTrouble
 from millstream.control.observe.capacity import Bounds
 from millstream.control.observe.notebook import preformatted
 from millstream.control.observe.stream_progress import StreamProgress, stream_progress
+from millstream.control.reports.assess import EarlyAnswers
+from millstream.control.reports.divert import diverted_streams
 from millstream.errors import MillstreamError
 from millstream.ingest.paged.wanted import Skipped
-from millstream.logical.nodes.divert import Divert
 from millstream.physical.shard.topology import scans
 from millstream.runtime.engine import NodeStatistics
 
@@ -69,6 +70,7 @@ class Progress:
     | `durations` | seconds per phase of the last batch that Spark has reported |
     | `accuracy` | how good its early answers were: of all, and of the last ones before final ones |
     | `lead` | time from its own prods to the end of the window, in seconds; None: it has none, or not by windows |
+    | `reports` | what its operators report, in words |
     | `bounds` | the most state rows and bytes, and the longest delay of results, by its contract and measured rates |
     """
 
@@ -95,6 +97,8 @@ class Progress:
     bounds: Bounds = field(default_factory=Bounds)
     finished: bool = False
     accuracy: Accuracy = field(default_factory=Accuracy)
+    reports: tuple[str, ...] = ()
+    """What its operators report, in words."""
     lead: float | None = None
     waiting: int = 0
     awaited: tuple[str, ...] = ()
@@ -163,9 +167,7 @@ class Progress:
                 yield f"source {stream.name}: {skipped_text(stream.skipped, stream.unwanted, asleep=stream.asleep)}"
         for stream in (stream for stream in self.streams if not stream.conduct.kept):
             yield f"broken {stream.name}: {stream.conduct}"
-        if self.accuracy.all.count:
-            lead = "" if self.lead is None else f", answered {self.lead:g} before the end of a window"
-            yield f"early  accuracy {self.accuracy.all}; last before final: {self.accuracy.last}{lead}"
+        yield from self.reports
         if self.finished:
             yield "ended  all rows of its LIMIT are out"
         if self.error is not None:
@@ -187,9 +189,8 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
     outlet = mill.deliveries.outlets.get(name)
     statuses = [status for _, _, status in reports]
     read = {scan.id.source for scan in scans(query.plan)}
-    diverted = {part.stream for part in query.plan.walk() if isinstance(part, Divert)}
     known = stream_progress(mill) if streams is None else streams
-    found = tuple(known[stream] for stream in sorted((read | diverted) & known.keys()))
+    found = tuple(known[stream] for stream in sorted((read | diverted_streams(query.plan)) & known.keys()))
     behind = [stream.behind for stream in found if stream.behind is not None]
     nodes = dict.fromkeys((part.name, node) for part, _, status in reports for node in status.nodes.get(part.name, ()))
     operators = tuple(
@@ -222,8 +223,9 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         sink=None if outlet is None else outlet.trouble,
         bounds=mill.capacities.bounds(name, (held, size), last.seconds, _emitted(operators)),
         finished=query.finished is not None,
-        accuracy=sum((status.accuracies.get(name, Accuracy()) for status in statuses), Accuracy()),
-        lead=_lead(query),
+        accuracy=EarlyAnswers.of(mill).accuracy(name, statuses),
+        reports=tuple(line for each in mill.reported.values() for line in each.lines(name, reports)),
+        lead=EarlyAnswers.of(mill).lead(name),
         waiting=sum(operator.reading.buffered for operator in waits),
         awaited=tuple(sorted(mill.placements.requested({operator.name for operator in waits}))) if waits else (),
     )
@@ -235,14 +237,6 @@ def _emitted(operators: Iterable[OperatorProgress]) -> Counter[str]:
     for operator in operators:
         found[operator.reading.kind] += operator.reading.tuples_out
     return found
-
-
-def _lead(query: RunningQuery) -> float | None:
-    """How long before the end of a window a query prods itself; None: it does not, or not by windows."""
-    prodder = query.prodder
-    if prodder is None or prodder.schedule is None or prodder.schedule.period:
-        return None
-    return prodder.schedule.lead / prodder.input.schema.unit
 
 
 def _ended(query: RunningQuery, batch: int, rows: int = 0, error: str | None = None) -> Progress:

@@ -11,7 +11,6 @@ from millstream.control.observe.losses import losses
 from millstream.control.observe.progress import ENDS, Progress, progress_of
 from millstream.errors import MillstreamError
 from millstream.ingest.losses import Losses
-from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from millstream.physical.shard.topology import scans
 
@@ -37,7 +36,7 @@ def why_silent(mill: Mill, name: str) -> str:
     """Return why a query has emitted no row since the connection was opened; empty if it has emitted some,
     if it has failed, or if the reason is unknown."""
     query, found = mill.query(name), losses(mill)
-    if query.failure is not None or query.finished is not None or isinstance(query.plan, TableWrite):
+    if query.failure is not None or query.finished is not None or query.plan.writes:
         return ""
     read = sorted({scan.id for scan in scans(query.plan)}, key=str)
     rows = {stream: found.get(stream.source, Losses()) for stream in read}

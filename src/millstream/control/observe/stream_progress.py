@@ -4,7 +4,7 @@
 |---|---|
 | accepted, late, bad | rows summed over the shards of a group, each of which counts its own; of several groups, those
   of the one that has read most; without readers, those that the last reader left |
-| of a derived stream | if it diverts rows (`mill.diverted`): those of its stream that fit, and those that do not |
+| of a derived stream | if it diverts rows (`reports.divert`): those of its stream that fit, and those that do not |
 | behind | rows that wait, as far as the source knows |
 | newest | the newest event time seen, of a stream whose time column is a TIMESTAMP |
 | lag | the wall clock minus `newest`, until the stream ends |
@@ -27,6 +27,7 @@ from millstream.algebra.types import MICROS, Type
 from millstream.control.mill.readings import Counts
 from millstream.control.observe.losses import losses
 from millstream.control.observe.promises import Conduct, conduct
+from millstream.control.reports.divert import DivertedRows
 from millstream.errors import MillstreamError
 from millstream.ingest.losses import Losses
 from millstream.ingest.paged.wanted import NONE_SKIPPED, Skipped
@@ -112,7 +113,7 @@ def stream_progress(mill: Mill) -> dict[str, StreamProgress]:
             name, *counts, waiting.get(name), at, lag, skipped, unwanted.get(name, ()), name in asleep, kept
         )
     for name in filter(mill.catalog.diverts, mill.catalog.derived):
-        accepted, bad = mill.diverted.counts(name)
+        accepted, bad = DivertedRows.of(mill).counts(name)
         if accepted or bad:
             found[name] = StreamProgress(name, accepted, 0, bad)
     return found
@@ -166,7 +167,7 @@ def counts_of(mill: Mill, stream: str) -> dict[str, int]:
     if (table := stream.lower()) in mill.tables:
         return mill.written.counts(table)
     if stream.lower() in mill.catalog.derived:
-        return mill.diverted.all_counts(stream.lower())
+        return DivertedRows.of(mill).all_counts(stream.lower())
     definition = mill.catalog.stream(stream)
     fed = mill.fed(definition.name)
     if fed is None and not mill.time.wall:

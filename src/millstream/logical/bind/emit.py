@@ -16,7 +16,7 @@ from millstream.lang import ast
 from millstream.logical.assessing import assessed, compared
 from millstream.logical.bind.python_functions import python_arguments
 from millstream.logical.catalog import Catalog
-from millstream.logical.early import PASSING, topmost
+from millstream.logical.early import answering, topmost
 from millstream.logical.nodes.prodder import Prodder
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.window_aggregate import WindowAggregate
@@ -28,9 +28,8 @@ def emitting(clause: ast.Emit, plan: Plan, catalog: Catalog) -> Plan:
     """Return the plan of a query that gives early answers."""
     top = topmost(plan)
     if top is None:
-        while isinstance(plan, PASSING):
-            plan = plan.input
-        detail = f"Only an aggregate has results so far; the last operator of this query is {type(plan).__name__}."
+        kind = type(answering(plan)).__name__
+        detail = f"Only an aggregate has results so far; the last operator of this query is {kind}."
         hint = "aggregate its rows: SELECT window_end, COUNT(*) … [RANGE 10] EMIT EARLY"
         raise PlanError("M3035", "EMIT EARLY needs an aggregate at the top", detail=detail, hint=hint, **clause.place)
     if clause.prodder:

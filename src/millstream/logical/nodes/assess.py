@@ -55,6 +55,9 @@ class Assess(Answering):
         by = f" BY {', '.join(self.together)}" if self.together else ""
         return f"Assess {self.value}{by}{' with estimates' if self.estimates else ''}"
 
+    def owned(self, query: str, *, inner: bool) -> Plan:
+        return replace(self, owner=query, inner=inner)
+
     def push(self, conditions: Conditions) -> Pushed:
         """Groups that are dropped as a whole change no prediction. Other rows would be missing in the history; without
         one, only rows that are read are compared."""

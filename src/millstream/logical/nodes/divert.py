@@ -23,6 +23,7 @@ class Divert(Stateless, Passing):
     fit are emitted, or those that do not."""
 
     stem = "divert"
+    forgets = True
     rules = (Rule("any column", why="bad rows are reported, also those that are not wanted"),)
     page = "select"
 

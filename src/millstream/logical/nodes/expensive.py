@@ -67,6 +67,9 @@ class Expensive(Plan):
         aside += ", shed: what prods have passed" if self.shed else ""
         return f"Expensive {self.expression} AS {self.name} [BUDGET {self.budget} per batch and shard{guard}{aside}]"
 
+    def owned(self, query: str, *, inner: bool) -> Plan:
+        return replace(self, owner=query) if self.shed else self
+
     def push(self, conditions: Conditions) -> Pushed:
         below = tuple(c for c in conditions if c.columns() and self.name not in c.columns())
         return Pushed(self, (below,), tuple(c for c in conditions if c not in below))

@@ -21,6 +21,7 @@ class Prodder(Stateless, Passing):
     """`schedule`: when the query prods itself; `by`: the stream whose tuples prod it, or nothing."""
 
     stem = "prodder"
+    passes_prods = True
     rules = (Rule("any column", Reach.EVERY, passes="the same"),)
 
     input: Plan

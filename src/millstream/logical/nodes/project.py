@@ -27,6 +27,8 @@ from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, colum
 @dataclass(frozen=True, slots=True)
 class Project(Stateless):
     stem = "project"
+    passes_prods = True
+    passes_answers = True
     rules = (
         Rule("columns that are copies", Reach.EVERY, passes="the same, under the names below"),
         Rule("a computed column", why="the values that it is computed of are not known"),
@@ -53,6 +55,10 @@ class Project(Stateless):
             found = monotone(expression)
             if found is not None and found.rises and (found.column in trails or found.column == TS):
                 yield name, substituted(expression, trails)
+
+    @property
+    def forgets(self) -> bool:
+        return all(isinstance(item, Column) for _, item in self.items)
 
     def describe(self) -> str:
         return f"Project {', '.join(_described(name, e) for name, e in self.items)}"

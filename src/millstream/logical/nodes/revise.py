@@ -6,7 +6,7 @@ one query, since another may be asked more often.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.algebra.early import REVISION
@@ -40,6 +40,9 @@ class Revise(Answering):
 
     def describe(self) -> str:
         return f"Revise BY {', '.join(self.keys)}"
+
+    def owned(self, query: str, *, inner: bool) -> Plan:
+        return replace(self, owner=query)
 
     def push(self, conditions: Conditions) -> Pushed:
         """Windows and groups that are dropped as a whole change no number."""

@@ -15,6 +15,8 @@ from millstream.logical.plan import Key
 @dataclass(frozen=True, slots=True)
 class Scan(Leaf):
     stem = "scan"
+    forgets = True
+    passes_prods = True
     page = "source"
 
     stream: str

@@ -15,6 +15,9 @@ from millstream.logical.plan import Conditions, Names, Need, Plan, Pushed, colum
 @dataclass(frozen=True, slots=True)
 class Select(Stateless, Passing):
     stem = "select"
+    forgets = True
+    passes_prods = True
+    passes_answers = True
     rules = (Rule("any column", Reach.EVERY, passes="the same"),)
 
     input: Plan

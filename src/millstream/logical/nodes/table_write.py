@@ -21,6 +21,7 @@ class TableWrite(Passing, Stateless):
     """`program` takes the columns of a tuple. It is compiled, and shares the rows with the other writers."""
 
     stem = "table_write"
+    silent = True
     rules = (Rule("any column", why="the table keeps all rows"),)
 
     input: Plan
@@ -49,6 +50,10 @@ class TableWrite(Passing, Stateless):
     @property
     def table(self) -> str:
         return self.target.table
+
+    @property
+    def writes(self) -> str:
+        return self.table
 
     def describe(self) -> str:
         return f"TableWrite {'; '.join(map(self._described, self.program.iterate))}"

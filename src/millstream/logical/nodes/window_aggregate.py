@@ -119,6 +119,14 @@ class WindowAggregate(Grouped):
         pane = gcd(self.range, slide)
         return (pane, (self.range, slide) if self.range < slide else None) if self.range // pane <= MOST_PANES else None
 
+    @property
+    def answers(self) -> bool:
+        return bool(self.early)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        return (WINDOW_END, *self.group)
+
     def describe(self) -> str:
         window = ""
         if self.range is not None and self.slide is not None:

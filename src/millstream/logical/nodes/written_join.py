@@ -72,7 +72,7 @@ class WrittenJoin(TableJoin):
 
     def parameters(self) -> dict[str, Any]:
         shared = self.values("table_schema", "schema", "keys", "residual", "outer")
-        return {"input_schema": self.input.schema, "changes": self.changes.schema} | shared
+        return {"input_schema": self.input.schema, "changes": self.changes.schema, "name": self.table} | shared
 
 
 def alike(one: Type, other: Type) -> bool:

@@ -23,6 +23,8 @@ from millstream.logical.plan import Key, Names, Plan
 @dataclass(frozen=True, slots=True)
 class WrittenTable(Plan):
     stem = "written_table"
+    common = True
+    silent = True
     rules = (Rule("any column", why="the table keeps all rows"),)
     stateless = False
     positional = True
@@ -49,6 +51,10 @@ class WrittenTable(Plan):
         hidden = Attribute(ROW, Type.BIGINT), Attribute(ALIVE, Type.BOOLEAN)
         attributes = (*hidden, *self.table_schema.attributes)
         return Schema(attributes, TimeKind.EXTERNAL, unit=self.unit, ordered=True, moves=True)
+
+    @property
+    def keeps(self) -> str:
+        return self.table
 
     def describe(self) -> str:
         by = f" BY ({', '.join(self.key)})" if self.partitioned else ""

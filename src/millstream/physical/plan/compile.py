@@ -14,11 +14,9 @@ from functools import partial
 import polars as pl
 
 from millstream.algebra.early import Prod
-from millstream.algebra.element import Element, Page
-from millstream.algebra.expression import Column
+from millstream.algebra.element import Element
 from millstream.algebra.feedback import Feedback, Intent
 from millstream.algebra.identity import digest
-from millstream.algebra.program.program import Program
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.response import Response
@@ -26,28 +24,22 @@ from millstream.algebra.schema import FOREVER, TimeKind
 from millstream.algebra.stream_id import StreamId
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import kind_of
-from millstream.logical.nodes.divert import Divert
 from millstream.logical.nodes.limit import Limit
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
-from millstream.logical.nodes.table_write import TableWrite
-from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
 from millstream.logical.refused import refused
 from millstream.physical.plan.copies import Copies
 from millstream.physical.plan.operators import ALONE, build, build_pipeline
-from millstream.physical.wire.hashing import shard_of
-from millstream.runtime.engine import Graph, Sink, Source, ports
+from millstream.physical.plan.tables import Tables
+from millstream.runtime.engine import Graph, Sink, Source
 from millstream.runtime.engine.graph import ENDED
-from millstream.runtime.engine.merge import MergeNode
 from millstream.runtime.engine.nodes import Hear, OperatorNode, Producer
 from millstream.runtime.engine.port import Port
-from millstream.runtime.join.written_join import WrittenJoin
 from millstream.runtime.operator.contract import Input, Operator
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS
 from millstream.runtime.operator.registry import Site
-from millstream.runtime.table.written_table import WrittenTable as TableOperator
 from millstream.strategies import Owner
 
 TableFrames = Mapping[str, pl.DataFrame]
@@ -72,7 +64,8 @@ class Compiler:
         name_of: Callable[[Plan, int], str] | None = None,
         place: tuple[int, int] = ALONE,
     ) -> None:
-        self._graph, self._hear, self._tables = graph, hear, tables
+        self._graph, self._hear, self._frames = graph, hear, tables
+        self.tables = Tables(graph, tables, lambda: self.place)
         self._name_of = name_of or operator_name
         self.place = place
         """The number of the shard, and the number of shards."""
@@ -84,14 +77,10 @@ class Compiler:
     def add(self, name: str, plan: Plan, deliver: Callable[[Element], None], since: int = 0) -> None:
         """Build the operators that the graph lacks, and a sink for the query."""
         compiled = self._compile(_key(plan, since))
-        if isinstance(plan, TableWrite):
-            self._attach(plan, compiled.node)
-        silent = isinstance(plan, TableWrite | WrittenTable)
-        sink = self._graph.sink(compiled.node, _discard if silent else deliver, name=f"sink:{name}")
+        shared = self.tables.attach(plan, compiled.node, ordered=_in_order(plan))
+        sink = self._graph.sink(compiled.node, _discard if plan.silent else deliver, name=f"sink:{name}")
         self._queries[name] = _key(plan, since), sink
         parts = dict.fromkeys(_with_operators(_key(plan, since)))
-        written = self.table(plan.table) if isinstance(plan, TableWrite) else None
-        shared = () if written is None else (written[0].name,)  # a writer fails with its table
         self._nodes[name] = (*(self._compiled[part].node.name for part in reversed(parts)), *shared, sink.name)
 
     def remove(self, name: str) -> None:
@@ -99,7 +88,7 @@ class Compiler:
         not all be built."""
         if (added := self._queries.pop(name, None)) is not None:
             del self._nodes[name]
-            self._detach(added[0])
+            self.tables.detach(added[0][0], self._compiled[added[0]].node)
             self._graph.remove(added[1])
         needed = {part for key, _ in self._queries.values() for part in _with_operators(key)}
         for key in reversed(list(self._compiled)):
@@ -110,8 +99,9 @@ class Compiler:
                     del self._sources[plan.stream]
                 elif isinstance(unread, OperatorNode) and self._graph.operators.get(unread.name) is unread:
                     self._graph.remove(unread)
-                if isinstance(plan, WrittenTable) and isinstance(unread, OperatorNode):
+                if isinstance(unread, OperatorNode) and not plan.inputs:
                     self._graph.remove(self._graph.sources[f"{unread.name}~"])
+                self.tables.drop(plan)
 
     def reach(
         self,
@@ -124,7 +114,7 @@ class Compiler:
         `known`: the readers from before, which know it."""
         for part in dict.fromkeys(_with_operators(self._queries[name][0])):
             node = self._compiled[part].node
-            if isinstance(part[0], WrittenTable) and isinstance(node, OperatorNode):
+            if part[0].common and isinstance(node, OperatorNode):
                 self._graph.reach(node, node.bound(), known)
             elif isinstance(node, Source) or all(port in known for port in node.ports):
                 self._graph.reach(node, self._reached(part, reached), known, self._closed(part, closed))
@@ -147,68 +137,10 @@ class Compiler:
         if isinstance(plan, Scan):
             return closed(plan.stream) or NO_PUNCTUATIONS
         operator, chain = self._compiled[key].operator, chain_of(plan)
-        if operator is None or any(map(_has_history, chain)):
+        if operator is None or not all(part.forgets for part in chain):
             return NO_PUNCTUATIONS
         below = self._closed(_key(chain[-1].inputs[0], since), closed)
         return (operator.process([Input(None, below)]).punctuations or NO_PUNCTUATIONS) if len(below) else below
-
-    # --- tables that streams write --------------------------------------------------------------------------------
-
-    def table(self, name: str) -> tuple[MergeNode, TableOperator] | None:
-        """The node and the operator of a table that streams write; None if it is not in this shard."""
-        for (plan, _), held in self._compiled.items():
-            if isinstance(plan, WrittenTable) and plan.table == name:
-                assert isinstance(held.node, MergeNode) and isinstance(held.operator, TableOperator)
-                return held.node, held.operator
-        return None
-
-    def fetch(self, names: Iterable[str]) -> dict[str, pl.DataFrame]:
-        """The rows of tables that streams write, as far as they are in this shard."""
-        found = {name: self.table(name) for name in names}
-        return {name: held[1].content() for name, held in found.items() if held is not None}
-
-    def write_once(self, name: str, program: Program, rows: pl.DataFrame | None) -> None:
-        """Run a statement on a table that streams write."""
-        if (found := self.table(name)) is None:
-            return
-        node, operator = found
-        operator.settle(node.bound())
-        if (changes := operator.once(program, self._own(name, rows))) is not None:
-            node.buffer.append(Page(changes))
-            self._graph.run()
-
-    def _own(self, table: WrittenTable | str, rows: pl.DataFrame | None) -> pl.DataFrame | None:
-        """Those of the rows of a table that belong to this shard."""
-        if isinstance(table, str):
-            table = next(plan for plan, _ in self._compiled if isinstance(plan, WrittenTable) and plan.table == table)
-        if rows is None or not table.partitioned:
-            return rows
-        number, shards = self.place
-        return rows.filter(pl.Series(shard_of(rows, table.key, shards) == number))
-
-    def _attach(self, plan: TableWrite, writer: Producer) -> None:
-        """Let the table read a writer."""
-        if (found := self.table(plan.table)) is not None:
-            node, operator = found
-            operator.settle(node.bound())
-            operator.attach(plan.program)
-            ports.attach(self._graph, node, writer, ordered=_in_order(plan))
-
-    def _detach(self, key: _Key) -> None:
-        """End the reading of a writer, if the query is one."""
-        if isinstance(key[0], TableWrite) and (found := self.table(key[0].table)) is not None:
-            node, operator = found
-            operator.settle(node.bound())
-            operator.detach(ports.detach(self._graph, node, self._compiled[key].node))
-            node.arrange()
-
-    def _new_table(self, plan: WrittenTable, name: str) -> _Compiled:
-        """A table without writers. Its first port reads a source that has ended."""
-        none = self._graph.source(f"{name}~", plan.schema)
-        operator = build(plan, Site({plan.table: self._own(plan, self._tables.get(plan.table))}, *self.place))
-        node = self._graph.add(operator, [none], name=name)
-        self._graph.push(none, ENDED)
-        return _Compiled(node, operator)
 
     def push(self, stream: str, element: Element) -> None:
         """Push an element to the queries that read a stream, if there are any."""
@@ -277,16 +209,14 @@ class Compiler:
             source = self._graph.source(name, plan.schema, self._hear(plan.id))
             self._sources[plan.stream] = source
             compiled = _Compiled(source, None)
-        elif isinstance(plan, WrittenTable):
-            compiled = self._new_table(plan, name)
+        elif not plan.inputs:
+            compiled = self._without_inputs(plan, name)
         else:
             chain = chain_of(plan)
             read = chain[-1].inputs
             inputs = [self._compile(_key(part, since)).node for part in read]
-            operator = build(plan, Site(self._tables, *self.place)) if len(chain) == 1 else build_pipeline(chain)
+            operator = build(plan, self._site(plan)) if len(chain) == 1 else build_pipeline(chain)
             ordered = tuple(map(_in_order, read))
-            if isinstance(operator, WrittenJoin) and (found := self.table(plan.table)) is not None:  # type: ignore[attr-defined]
-                operator.adopt(found[1].content())
             node = self._graph.add(
                 operator,
                 inputs,
@@ -298,7 +228,19 @@ class Compiler:
             node.copies = Copies(chain)
             compiled = _Compiled(node, operator)
         self._compiled[key] = compiled
+        self.tables.hold(plan, compiled.node)
         return compiled
+
+    def _without_inputs(self, plan: Plan, name: str) -> _Compiled:
+        """An operator that reads no other: its first port reads a source that has ended."""
+        none = self._graph.source(f"{name}~", plan.schema)
+        operator = build(plan, self._site(plan))
+        node = self._graph.add(operator, [none], name=name)
+        self._graph.push(none, ENDED)
+        return _Compiled(node, operator)
+
+    def _site(self, plan: Plan) -> Site:
+        return Site({**self._frames, **self.tables.rows_for(plan)}, *self.place)
 
 
 def responded(chain: Sequence[Plan], pattern: Pattern) -> Response:
@@ -334,16 +276,9 @@ def _in_order(plan: Plan) -> bool:
 
 
 def _key(plan: Plan, since: int) -> _Key:
-    if isinstance(plan, WrittenTable):
-        return plan, 0  # all queries share it, whenever they were added
-    return plan, since if any(map(_has_history, plan.walk())) else 0
-
-
-def _has_history(plan: Plan) -> bool:
-    """Return whether the output of a node may depend on tuples or punctuations before."""
-    if isinstance(plan, Project):
-        return not all(isinstance(item, Column) for _, item in plan.items)
-    return not isinstance(plan, Scan | Select | Divert)
+    if plan.common:
+        return plan, 0
+    return plan, 0 if all(part.forgets for part in plan.walk()) else since
 
 
 def in_common(first: tuple[Plan, int], second: tuple[Plan, int]) -> list[Plan]:

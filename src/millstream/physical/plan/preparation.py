@@ -13,7 +13,6 @@ from millstream.algebra.stream_id import StreamId
 from millstream.logical.catalog import StreamDefinition
 from millstream.logical.nodes.table_join import TableJoin
 from millstream.logical.nodes.written_join import WrittenJoin
-from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Plan
 from millstream.logical.written import touched
 from millstream.physical.plan.partial import Partial, split_aggregate
@@ -45,8 +44,8 @@ class PreparedPart:
 
     def _tables(self) -> set[str]:
         """The tables whose rows it has from the start: static ones, and one that streams begin to write."""
-        if isinstance(self.plan, WrittenTable):
-            return {self.plan.table}
+        if self.plan.keeps:
+            return {self.plan.keeps}
         found = (p for p in self.plan.walk() if isinstance(p, TableJoin) and not isinstance(p, WrittenJoin))
         return {part.table for part in found}
 

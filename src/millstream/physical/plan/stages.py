@@ -28,7 +28,6 @@ from millstream.errors import PlanError
 from millstream.logical.nodes.closing import Closing
 from millstream.logical.nodes.kinds.common import Leaf
 from millstream.logical.nodes.scan import Scan
-from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Key, Plan
 from millstream.logical.written import touched
@@ -68,7 +67,7 @@ def parts(query: str, plan: Plan, shards: int) -> list[QueryPart]:
     if shards == 1 or any(isinstance(part, Closing) and part.only_late for part in plan.walk()):
         return [QueryPart(query, plan, None)]
     made = _parts(query, plan, shards)
-    if any(isinstance(part, WindowAggregate) and part.early for part in plan.walk()):
+    if any(part.answers for part in plan.walk()):
         made = [replace(part, plan=_sending_early(part.plan)) for part in made]
     positional = any(below.positional for part in made if part.stage > 0 for below in part.plan.walk())
     return [uncut(query, plan)] if positional else made

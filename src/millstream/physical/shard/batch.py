@@ -20,7 +20,6 @@ from millstream.algebra.early import Prod
 from millstream.algebra.element import Element, Page
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
-from millstream.algebra.qualities import Accuracy
 from millstream.algebra.shed import Shed
 from millstream.algebra.stream_id import StreamId
 from millstream.algebra.upstream import Upstream
@@ -29,7 +28,6 @@ from millstream.ingest.losses import Losses
 from millstream.ingest.paged.wanted import Skipped
 from millstream.physical.failure.failing_row import events
 from millstream.physical.failure.isolation import Isolation
-from millstream.physical.shard.consensus import received
 from millstream.physical.shard.host import ShardHost
 from millstream.physical.shard.parking import Parked, park
 from millstream.physical.shard.waiting import demands_of, lags_of
@@ -38,11 +36,9 @@ from millstream.physical.wire.partitions import united
 from millstream.physical.wire.reading import Control
 from millstream.physical.wire.records import Feed, Record, Send, Sending, StartQuery
 from millstream.physical.wire.shard_split import ShardSplit
-from millstream.runtime.aggregate.assess import Assess, Judged
-from millstream.runtime.engine import NodeStatistics
+from millstream.runtime.engine import NodeStatistics, readings
 from millstream.runtime.engine.demand import Levels
-from millstream.runtime.pipeline.divert import Divert
-from millstream.runtime.table.written_table import WrittenTable
+from millstream.runtime.engine.readings import ByStem
 
 Place = tuple[int, int]
 """Where an element is in a batch: the number of prods before it in all streams, and of prods in its own stream since
@@ -153,8 +149,6 @@ class Status:
     """What the operators wait for: the time, and the streams behind it (`Demand`), by operator."""
     lags: dict[str, tuple[int, Levels]] = field(default_factory=dict)
     """What the time of the parts that other stages read depends on (`Lag`), by part."""
-    diverted: dict[str, tuple[str, int, int]] = field(default_factory=dict)
-    """For each node that diverts rows of a derived stream: the stream, and the numbers of rows that fit or not."""
     losses: dict[str, Losses] = field(default_factory=dict)
     """Rows taken in the batch, per stream that the job reads, and what is known of the late and bad ones."""
     failed: dict[str, str] = field(default_factory=dict)
@@ -163,23 +157,16 @@ class Status:
     """Queries, or parts of queries, whose output is complete."""
     parked: Parked = ()
     """What operators of queries that failed before held."""
-    tables: dict[str, tuple[int, int, str]] = field(default_factory=dict)
-    """For each table that streams write: the numbers of its rows, and of rows that were refused, and why the last one
-    was."""
-    fetched: dict[int, dict[str, pl.DataFrame]] = field(default_factory=dict)
-    """Rows of tables that the driver has asked for, by the number of the request."""
     pending: int = 0
     """Tuples that wait for work that operators limit per batch: another batch has to follow."""
     disclaimed: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
     """The tuples that all readers of a stream in this shard have disclaimed; streams between stages among them."""
-    received: dict[str, tuple[Pattern, ...]] = field(default_factory=dict)
-    """The punctuation that operators hold back until all shards have received it, by operator."""
     skipped: dict[str, Skipped] = field(default_factory=dict)
     """What the sources of streams have left out because no reader wants it."""
-    judged: dict[str, list[Judged]] = field(default_factory=dict)
-    """Early answers that were compared with final ones in the batch, by query."""
-    accuracies: dict[str, Accuracy] = field(default_factory=dict)
-    """How good the early answers of each query were."""
+    reports: ByStem = field(default_factory=dict)
+    """What operators report after a batch (`control/reports`)."""
+    summaries: ByStem = field(default_factory=dict)
+    """What progress and metrics show of them."""
 
 
 @np.errstate(all="ignore")  # an operator computes inf - inf and the like as IEEE 754 says, without a warning
@@ -212,8 +199,7 @@ def run_batch(
 
 def brief_status(host: ShardHost, position: int, made: Made, seconds: float, written: int) -> Status:
     """The part of the report that the driver needs after every batch."""
-    sources, fetched = host.take_reported(), host.fetched
-    host.fetched = {}
+    sources = host.take_reported()
     return Status(
         position,
         host.setup.group,
@@ -230,12 +216,10 @@ def brief_status(host: ShardHost, position: int, made: Made, seconds: float, wri
         failed=made.failed,
         finished=frozenset(name for name in host.setup.running if host.compiler.ended(name)),
         parked=made.parked,
-        fetched=fetched,
         pending=host.graph.pending(),
         disclaimed=host.disclaimed(),
-        received=received(host.graph),
         skipped=dict(host.intake.skipped),
-        judged={each.owner: pairs for each in _assessing(host) if (pairs := each.take_judged())},
+        reports=readings.reports(host.graph),
     )
 
 
@@ -250,31 +234,13 @@ def full_status(host: ShardHost, brief: Status) -> Status:
         sizes=_sizes(host),
         newest={name: newest for name, source in host.sources.items() if (newest := source.newest) is not None},
         points=host.points(),
-        diverted=_diverted(host),
-        tables=_tables(host),
-        accuracies={each.owner: each.accuracy for each in _assessing(host)},
+        summaries=readings.summaries(host.graph),
     )
-
-
-def _assessing(host: ShardHost) -> Iterator[Assess]:
-    operators = (node.operator for node in host.graph.operators.values())
-    return (operator for operator in operators if isinstance(operator, Assess) and not operator.inner)
 
 
 def _sizes(host: ShardHost) -> dict[str, int]:
     held = {name: node.operator.tables().values() for name, node in host.graph.operators.items()}
     return {name: sum(table.size() for table in tables) for name, tables in held.items() if tables}
-
-
-def _tables(host: ShardHost) -> dict[str, tuple[int, int, str]]:
-    held = [node.operator for node in host.graph.operators.values() if isinstance(node.operator, WrittenTable)]
-    return {operator.table: (operator.state_rows(), operator.bad, operator.reason) for operator in held}
-
-
-def _diverted(host: ShardHost) -> dict[str, tuple[str, int, int]]:
-    nodes = host.graph.operators.items()
-    found = {name: (node.operator, node.counters) for name, node in nodes if isinstance(node.operator, Divert)}
-    return {name: (operator.stream, *operator.judged(counters)) for name, (operator, counters) in found.items()}
 
 
 def _outputs(host: ShardHost) -> tuple[list[tuple[str, Element]], list[Sent]]:

@@ -26,7 +26,6 @@ from millstream.ingest.source import StreamSource
 from millstream.logical.early import emits_early
 from millstream.logical.nodes.scan import Scan
 from millstream.physical.plan.compile import Compiler
-from millstream.physical.shard.consensus import agree
 from millstream.physical.shard.feeding import Feeding
 from millstream.physical.shard.intake import Intake
 from millstream.physical.shard.parcel import unpark
@@ -61,6 +60,7 @@ from millstream.runtime.engine.guarding import repeat, retire
 from millstream.runtime.engine.nodes import OperatorNode
 from millstream.runtime.engine.responding import set_switches
 from millstream.runtime.join.settings import configure_joins
+from millstream.runtime.operator.capabilities import AwaitsShards
 from millstream.strategies import Schedule
 from millstream.switches import Switches
 
@@ -82,7 +82,6 @@ class ShardHost:
         """How often it has received elements or time: where a query that starts now reads from."""
         self.reported: dict[str, tuple[int, dict[str, Any]]] = {}
         """Sources of streams to report to the driver: the number of the reading, and the state."""
-        self.fetched: dict[int, dict[str, pl.DataFrame]] = {}
         self.parcels: dict[str, tuple[int, bytes]] = {}
         """What parts hold when they start, with the number of the parking, until the batch after their start."""
         self.setup_changed, self.closed = True, False
@@ -125,11 +124,11 @@ class ShardHost:
             case Hold(streams=streams):
                 self._report(streams)
             case Fetch(number=number, tables=tables):
-                self.fetched[number] = self.compiler.fetch(tables)
+                self.compiler.tables.fetch(number, tables)
             case WriteOnce(table=table, program=program, rows=rows):
-                self.compiler.write_once(table, program, rows)
+                self.compiler.tables.write_once(table, program, rows)
             case Received():
-                self.inputs += agree(self.graph, record)
+                self.inputs += self._agree(record)
                 self.graph.run()
             case ForgetStream(name=name):
                 self.promises.forget(name)
@@ -161,6 +160,18 @@ class ShardHost:
                 self.promises.want(streams)
                 self.inputs += self.promises.give(streams)
                 self.graph.run()
+
+    def _agree(self, record: Received) -> bool:
+        """Announce punctuation to an operator that awaits all shards, or emit what has waited there. Return whether
+        there is such an operator: its query may have stopped."""
+        node = self.graph.operators.get(record.operator)
+        if node is None or not isinstance(node.operator, AwaitsShards):
+            return False
+        if not record.by_all:
+            node.operator.announce(record.patterns)
+        elif agreed := node.operator.agree(record.patterns):
+            node.buffer.append(agreed)
+        return True
 
     def _belong(self, group: int, labels: tuple[int, ...], number: int) -> None:
         self.setup.group, self.setup.labels, self.setup.number = group, labels, number

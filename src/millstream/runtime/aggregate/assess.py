@@ -34,7 +34,9 @@ from millstream.runtime.aggregate.closed_answers import reached_by, still_open
 from millstream.runtime.aggregate.estimates import DEVIATION, VALUE, estimated
 from millstream.runtime.aggregate.history import BIN, COUNT, EARLY, END, FINAL, GAP, SHARE, History, bin_of
 from millstream.runtime.aggregate.shed_results import ShedResults
+from millstream.runtime.engine.statistics import Counters
 from millstream.runtime.expression.evaluate import to_polars
+from millstream.runtime.operator.capabilities import Disclaims, LacksShed, Reports, RewritesProds, TakesEarly
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import pick, stack
 from millstream.runtime.operator.keys import joined
@@ -50,7 +52,7 @@ these are no numbers."""
 
 
 @carries_out("assess")
-class Assess(Operator):
+class Assess(Operator, TakesEarly, RewritesProds, Disclaims, LacksShed, Reports):
     def __init__(
         self,
         schema: Schema,
@@ -166,17 +168,20 @@ class Assess(Operator):
         made = calls.for_items(pairs.with_columns(gap.alias(GAP)))
         return made.select(to_polars(calls.items[0]).cast(pl.Float64)).to_series()
 
-    @property
-    def accuracy(self) -> Accuracy:
-        """That of all answers compared so far."""
-        self.settle()
-        return self._accuracy
-
-    def take_judged(self) -> list[Judged]:
-        """Return what was compared since the last call."""
+    def report(self) -> tuple[str, list[Judged]] | None:
+        """Return what was compared since the last report, for the query that owns it."""
+        if self.inner:
+            return None
         self.settle()
         judged, self._judged = self._judged, []
-        return judged
+        return (self.owner, judged) if judged else None
+
+    def summary(self, counters: Counters) -> tuple[str, Accuracy] | None:  # noqa: ARG002
+        """Return the accuracy of all answers compared so far."""
+        if self.inner:
+            return None
+        self.settle()
+        return self.owner, self._accuracy
 
     # --- early rows -------------------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ from millstream.runtime.aggregate.finishing import Column, Finishing, Moved
 from millstream.runtime.aggregate.paned_state import PanedState
 from millstream.runtime.aggregate.state import GroupState
 from millstream.runtime.aggregate.stretches import Stretches
+from millstream.runtime.operator.capabilities import AwaitsTime, Disclaims, RewritesProds, Watches
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import in_order, pick, stack, take, where
 from millstream.runtime.state.table import StateTable
@@ -44,7 +45,7 @@ INDEX = "__index"
 NONE = Punctuations.of(())
 
 
-class GroupedAggregate(Operator):
+class GroupedAggregate(Operator, RewritesProds, Disclaims, Watches, AwaitsTime):
     """`columns` make output columns of partial results. If the windows are over the stream's time, time closes them and
     results are stamped with the window's last instant, one tick before its end; otherwise results carry the newest
     timestamp of their tuples."""

@@ -34,11 +34,12 @@ from millstream.algebra.shed import Shed
 from millstream.algebra.window import PANE_END
 from millstream.runtime.aggregate.grouped import GroupedAggregate
 from millstream.runtime.aggregate.state import GroupState
+from millstream.runtime.operator.capabilities import AnswersProds, LacksShed
 from millstream.runtime.operator.registry import carries_out
 
 
 @carries_out("pane_aggregate")
-class PaneAggregate(GroupedAggregate):
+class PaneAggregate(GroupedAggregate, AnswersProds, LacksShed):
     def __init__(
         self,
         input_schema: Schema,

@@ -22,6 +22,7 @@ from millstream.algebra.early import REVISION, Prod
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.aggregate.closed_answers import reached_by, still_open
+from millstream.runtime.operator.capabilities import Disclaims, RowWise, TakesEarly
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.keys import joined
 from millstream.runtime.operator.registry import carries_out
@@ -29,9 +30,7 @@ from millstream.runtime.state.table import StateTable
 
 
 @carries_out("revise")
-class Revise(Operator):
-    row_wise = True
-
+class Revise(Operator, RowWise, TakesEarly, Disclaims):
     def __init__(self, schema: Schema, keys: tuple[str, ...], owner: str = "", timed: bool = False) -> None:
         self.schema, self._keys, self._owner, self.timed = schema, list(keys), owner, timed
         self._counts = StateTable({name: schema.polars[name] for name in keys} | {REVISION: pl.Int64()})

@@ -51,12 +51,13 @@ from millstream.runtime.aggregate.overflow import ResultCheck
 from millstream.runtime.aggregate.paned_state import PanedState
 from millstream.runtime.aggregate.shed_results import ShedResults, WindowEnds
 from millstream.runtime.aggregate.state import GroupState
+from millstream.runtime.operator.capabilities import AnswersProds, LacksShed
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.state.table import StateTable
 
 
 @carries_out("window_aggregate")
-class WindowAggregate(GroupedAggregate):
+class WindowAggregate(GroupedAggregate, AnswersProds, LacksShed):
     def __init__(
         self,
         input_schema: Schema,

@@ -20,6 +20,7 @@ from millstream.runtime.engine.guarding import guarded, issue
 from millstream.runtime.engine.nodes import OperatorNode
 from millstream.runtime.engine.taking import Taken
 from millstream.runtime.expression.overflow import EXCEEDS
+from millstream.runtime.operator.capabilities import KeepsPosition, UsesValues, missing
 from millstream.runtime.operator.contract import Ahead, Input, Output
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ def step_without_input(graph: Graph, node: OperatorNode) -> bool:
     last step, or if it has deferred work: time alone may let it purge tuples and emit results and punctuation. One that
     looks ahead also learns the time behind the tuples that wait. Return whether it emitted anything."""
     bounds = tuple(port.bound() for port in node.ports)
-    unfinished = node.operator.unfinished()
+    unfinished = node.defers is not None and node.defers.unfinished()
     acts = unfinished or len(bounds) > 1 or (node.operator.merges and node.operator.timed)
-    reached = tuple(port.reached() for port in node.ports) if node.operator.looks_ahead else bounds
+    reached = tuple(port.reached() for port in node.ports) if node.looks_ahead else bounds
     known = bounds == node.last_bounds and reached == node.last_reached
     if not acts or (known and not unfinished):
         return False
@@ -126,17 +127,23 @@ def _meet(node: OperatorNode, taken: Taken) -> Output:
         return prodding.meet(node, port, element, taken.held)
     if isinstance(element, Shed):
         passed = element.renamed(prodding.copies(node, port))
-        return Output(shed=node.operator.missing(port, element, passed))
+        return Output(shed=missing(node.operator, port, element, passed))
+    if not isinstance(node.operator, KeepsPosition):
+        kinds = type(node.operator).__name__, type(element).__name__
+        raise PlanError("M3091", "{} does not take a {} among its tuples".format(*kinds))
     return node.operator.meet(port, element)
 
 
 def _refuse_used(node: OperatorNode, rows: pl.DataFrame, exceeding: pl.DataFrame) -> None:
     """Raise ResultOutOfRange for the first result that does not fit its type and that a reader uses."""
     for reasons in exceeding.get_columns():
-        column = reasons.name
-        marked = rows.with_columns(reasons.is_not_null().alias(EXCEEDS + column))
-        masks = [port.node.operator.uses(marked, column) for port in node.buffer.ports]
-        masks += [reasons.is_not_null()] if node.buffer.sinks else []
+        column, exceeds = reasons.name, reasons.is_not_null()
+        marked = rows.with_columns(exceeds.alias(EXCEEDS + column))
+        masks = [
+            reader.uses(marked, column) if isinstance(reader := port.node.operator, UsesValues) else exceeds
+            for port in node.buffer.ports
+        ]
+        masks += [exceeds] if node.buffer.sinks else []
         used = [int(mask.arg_max() or 0) for mask in masks if mask.any()]
         if used:
             raise ResultOutOfRange(reasons[min(used)])

@@ -376,7 +376,7 @@ class Graph:
 
     def work(self) -> None:
         """Let the operators do the work that they limit per batch, and run."""
-        operators = [node.operator for node in self.operators.values()]
+        operators = [node.budgeted for node in self.operators.values() if node.budgeted is not None]
         left = [operator.work(allowed=True) for operator in operators]
         if any(left):
             self.run()
@@ -385,7 +385,7 @@ class Graph:
 
     def pending(self) -> int:
         """Number of tuples that wait for such work."""
-        return sum(node.operator.pending() for node in self.operators.values())
+        return sum(node.budgeted.pending() for node in self.operators.values() if node.budgeted is not None)
 
     def statistics(self) -> dict[str, NodeStatistics]:
         """Return a reading of every node, by name."""

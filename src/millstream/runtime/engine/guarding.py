@@ -21,6 +21,7 @@ from millstream.runtime.engine.guard import SHOWN, Covered, Ends, Guard, Seen
 from millstream.runtime.engine.nodes import OperatorNode, Producer, Sink
 from millstream.runtime.engine.port import Port
 from millstream.runtime.engine.preference import Preference
+from millstream.runtime.operator.capabilities import Disclaims, unwatch
 from millstream.runtime.operator.contract import Input, Operator
 from millstream.runtime.operator.propagation import together
 
@@ -154,8 +155,7 @@ def _cost_behind(node: OperatorNode) -> int:
 
 
 def _stateful(node: OperatorNode) -> bool:
-    kind = type(node.operator)
-    return kind.tables is not Operator.tables or kind.disclaim is not Operator.disclaim
+    return type(node.operator).tables is not Operator.tables or isinstance(node.operator, Disclaims)
 
 
 def guarded(graph: Graph, node: OperatorNode, inputs: Sequence[Input]) -> Sequence[Input]:
@@ -164,7 +164,7 @@ def guarded(graph: Graph, node: OperatorNode, inputs: Sequence[Input]) -> Sequen
     punctuation on before they heard of them."""
     made: list[Input] = []
     for port, given in zip(node.ports, inputs, strict=True):
-        if port.guard is not None and given.rows is not None and not node.operator.guards_itself:
+        if port.guard is not None and given.rows is not None and not node.guards_itself:
             rows = port.guard.filter(given.rows, partial(_cost_behind, node) if _may_sleep(port) else None)
             node.counters.disclaimed += given.rows.height - (0 if rows is None else rows.height)
             made.append(replace(given, rows=rows))
@@ -228,7 +228,7 @@ def _disarm(node: Producer, issued: list[tuple[Port, Feedback]]) -> bool:
     """Remove all guards before a node, and note what operators had issued; return whether there were any."""
     if not isinstance(node, OperatorNode):
         return False
-    watched = node.operator.unwatch(lambda _: True)
+    watched = unwatch(node.operator, lambda _: True)
     if not node.guarded:
         return watched
     for port in node.ports:

@@ -31,6 +31,15 @@ from millstream.runtime.engine.statistics import Counters
 from millstream.runtime.engine.table import Row
 from millstream.runtime.engine.taking import UNLIMITED, Taken, take_batch, take_head
 from millstream.runtime.engine.timestamps import Arc
+from millstream.runtime.operator.capabilities import (
+    AwaitsTime,
+    Defers,
+    GuardsItself,
+    LooksAhead,
+    Reports,
+    WorksOffBudget,
+    answered,
+)
 from millstream.runtime.operator.contract import Input, Operator
 from millstream.strategies import DFS, Macro, Strategy
 from millstream.switches import ON
@@ -139,6 +148,12 @@ class OperatorNode(ABC):
         self.operator = operator
         self.prone = operator.idle_waiting_prone
         """True if enabling timestamps stop here instead of skipping the operator."""
+        self.awaits = operator if isinstance(operator, AwaitsTime) else None
+        self.defers = operator if isinstance(operator, Defers) else None
+        self.reports = operator if isinstance(operator, Reports) else None
+        self.budgeted = operator if isinstance(operator, WorksOffBudget) else None
+        self.guards_itself = isinstance(operator, GuardsItself)
+        self.looks_ahead = operator.merges and isinstance(operator, LooksAhead)
         self.buffer = Buffer(self, inputs[0].ledger)
         self.ports = tuple(
             Port(self, index, buffer, ordered=flag, merging=operator.merges)
@@ -192,7 +207,7 @@ class OperatorNode(ABC):
         """Answer a message against the data."""
         if isinstance(message, Feedback | Withdrawal):
             return responding.answer(self, message)
-        return self.operator.answer(message)
+        return answered(self.operator, message)
 
     def _take_from(self, index: int, entry: Entry) -> Taken:
         """Take the head of one port, or a batch that starts with it."""
@@ -203,14 +218,18 @@ class OperatorNode(ABC):
     def idle(self) -> bool:
         return False
 
+    def waiting(self) -> bool:
+        """Return whether the operator holds back results that only the passing of time releases."""
+        return self.awaits is not None and self.awaits.waiting()
+
     def lagging(self) -> Sequence[Port]:
         """Return the ports whose time the operator waits for, if it waits."""
         waits = len(self.ports) > 1 or (self.operator.merges and self.operator.timed)
-        return self.ports if waits and self.operator.waiting() else ()
+        return self.ports if waits and self.waiting() else ()
 
     def needs(self) -> int:
         """Return the time that those ports have to reach."""
-        return self.operator.needs()
+        return FOREVER if self.awaits is None else self.awaits.needs()
 
     def blocking(self) -> Port:
         """Return the port to backtrack from when there is no more input: the one whose time lags most."""
@@ -268,7 +287,7 @@ class TimedNode(SingleNode):
         return taken
 
     def idle(self) -> bool:
-        return self.port.at == self.port.buffer.tail and self.operator.waiting()
+        return self.port.at == self.port.buffer.tail and self.waiting()
 
     def lagging(self) -> Sequence[Port]:
         return self.ports if self.idle() else ()

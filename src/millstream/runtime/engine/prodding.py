@@ -1,7 +1,7 @@
 """Prods in a graph: an operator answers when all copies of a prod have reached it, and passes it on.
 
 A prod enters at one or several sources. An operator that several paths lead to receives a copy on each; what they bring
-is put together. The early rows that arrive with a prod are computed on, never kept (`Operator.early`). Where tuples are
+is put together. The early rows that arrive with a prod are computed on, never kept (`TakesEarly`). Where tuples are
 taken in the order of time, those that wait for it are early rows as well: so an answer is over exactly the tuples
 before the prod, whether or not they have had their turn.
 
@@ -18,6 +18,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from millstream.algebra.early import Asked, Prod
+from millstream.runtime.operator.capabilities import (
+    ActsOnProds,
+    RewritesProds,
+    Sheds,
+    TakesEarly,
+    answers,
+    early_results,
+)
 from millstream.runtime.operator.contract import NOTHING, Output
 
 if TYPE_CHECKING:
@@ -75,10 +83,22 @@ def meet(node: OperatorNode, port: int, prod: Prod, held: Sequence[pl.DataFrame 
     rows = [_together(node, place, arrived, held) for place in range(len(node.ports))]
     operator = node.operator
     passed = _united([copy.renamed(copies(node, place)) for place, copy in arrived])
-    passed = operator.passed(passed, arrived[-1][1])
-    asked = operator.answers or any(r is not None for r in rows) or (operator.owes and _answered(node))
-    early = operator.early(rows, arrived[-1][1]) if asked else None
-    return Output(elements=(passed.with_rows(early),), shed=operator.take_shed())
+    if isinstance(operator, RewritesProds):
+        passed = operator.passed(passed, arrived[-1][1])
+    early = None
+    if any(r is not None for r in rows) or _acts(node):
+        early = (
+            operator.early(rows, arrived[-1][1]) if isinstance(operator, TakesEarly) else early_results(operator, rows)
+        )
+    return Output(
+        elements=(passed.with_rows(early),), shed=operator.take_shed() if isinstance(operator, Sheds) else None
+    )
+
+
+def _acts(node: OperatorNode) -> bool:
+    """Return whether an operator acts on a prod that has no early rows for it."""
+    operator = node.operator
+    return answers(operator) or (isinstance(operator, ActsOnProds) and operator.owes and _answered(node))
 
 
 def _together(
@@ -101,7 +121,7 @@ def _answered(node: OperatorNode) -> bool:
     seen, todo = {node}, [node]
     while todo:
         found = {port.node for port in todo.pop().buffer.ports} - seen
-        if any(each.operator.answers or each.operator.sends_early for each in found):
+        if any(answers(each.operator) for each in found):
             return True
         seen |= found
         todo += found

@@ -20,6 +20,7 @@ from millstream.algebra.feedback import Feedback, Intent, Withdrawal
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.response import Response
 from millstream.algebra.upstream import Answer, Upstream
+from millstream.runtime.operator.capabilities import Watches, answered, disclaim, unwatch
 from millstream.strategies import Owner
 from millstream.switches import Switches
 
@@ -34,18 +35,19 @@ def answer(node: OperatorNode, message: Feedback | Withdrawal) -> Answer:
     """Return the answer of an operator to feedback, or to its withdrawal."""
     responses = _responses(node, message.pattern)
     if isinstance(message, Withdrawal):
-        node.operator.unwatch(message.pattern.covers)
+        unwatch(node.operator, message.pattern.covers)
         below = [pair for response in responses.values() for pair in enumerate(response.omitted)]
         return Answer(tuple((port, replace(message, pattern=p)) for port, p in below if p is not None))
     node.counters.told += 1
     node.counters.stopped += not any(responses.values())
     if message.intent is not Intent.ASSUMED:
-        own = node.operator.answer(message)
+        own = answered(node.operator, message)
         return replace(own, passed=(*own.passed, *passed(node, message)))
     if not message.pattern.items:
         return _nothing_wanted(node, message)
-    if not any(responses.values()) and node.operator.holds_results and node.switch.exploit == "on":
-        node.operator.disclaim(message.pattern, next((each.omitted for each in responses.values()), ()))
+    if not any(responses.values()) and node.switch.exploit == "on":
+        first = next((each.omitted for each in responses.values()), ())
+        disclaim(node.operator, message.pattern, first, results=True)
     answers = [_assumed(node, replace(message, pattern=p), r) for p, r in responses.items() if r]
     return Answer(
         tuple(sent for each in answers for sent in each.passed),
@@ -66,16 +68,18 @@ def _nothing_wanted(node: OperatorNode, message: Feedback) -> Answer:
     everything = (message.pattern,) * len(node.ports)
     if node.switch.exploit != "on":
         return Answer()
-    node.operator.disclaim(message.pattern, everything)
+    disclaim(node.operator, message.pattern, everything)
     return Answer(tuple((port, message) for port in range(len(node.ports))))
 
 
 def _assumed(node: OperatorNode, message: Feedback, response: Response) -> Answer:
     acts = _acts(node, response)
     if response.watched is not None:
-        return Answer(abandoned=node.operator.watch(response.watched)) if acts else Answer()
+        if not acts or not isinstance(node.operator, Watches):
+            return Answer()
+        return Answer(abandoned=node.operator.watch(response.watched))
     if acts and node.switch.exploit == "on":
-        node.operator.disclaim(message.pattern, response.omitted)
+        disclaim(node.operator, message.pattern, response.omitted)
     return Answer(passed(node, message))
 
 
@@ -108,7 +112,7 @@ def set_switches(graph: Graph, switches: Switches, owners: Mapping[str, Collecti
         before, node.switch = node.switch, switches.of(own)
         acted = before.exploit == "on"
         if acted and node.switch.exploit != "on":
-            node.operator.unwatch(lambda _: True)
+            unwatch(node.operator, lambda _: True)
         elif not acted and node.switch.exploit == "on":
             for port in node.buffer.ports:
                 graph.repeat_own(port)

@@ -90,7 +90,7 @@ def _ask_for_held(graph: Graph) -> bool:
     still takes input, so no walk asks for it. Return whether some source promised time."""
     writes = graph.writes
     for node in list(graph.operators.values()):
-        if len(node.ports) > 1 and node.operator.waiting():
+        if len(node.ports) > 1 and node.waiting():
             graph.arcs()
             _ask_across(graph, node, set())
     return graph.writes > writes

@@ -25,6 +25,7 @@ from millstream.algebra.shed import ANYTHING, Shed
 from millstream.runtime.expression.condition import Condition
 from millstream.runtime.join.index import Equality, Lookup
 from millstream.runtime.join.kernel import JoinColumns, named, paired
+from millstream.runtime.operator.capabilities import LacksShed
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.frames import stack, take, where
 from millstream.runtime.operator.registry import Site, carries_out
@@ -34,7 +35,7 @@ Visible = Callable[[Places, Places], Mask]
 
 
 @carries_out("table_join")
-class TableJoin(Operator):
+class TableJoin(Operator, LacksShed):
     def __init__(
         self,
         input_schema: Schema,

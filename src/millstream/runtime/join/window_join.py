@@ -61,6 +61,16 @@ from millstream.runtime.join.purge import Renaming, Translation, times_named
 from millstream.runtime.join.settings import JoinSettings
 from millstream.runtime.join.side import JoinSide
 from millstream.runtime.join.told import ToldKeys
+from millstream.runtime.operator.capabilities import (
+    ActsOnProds,
+    AnswersMessages,
+    AwaitsTime,
+    Defers,
+    Disclaims,
+    LacksShed,
+    LooksAhead,
+    early_results,
+)
 from millstream.runtime.operator.contract import Ahead, Input, Operator, Output
 from millstream.runtime.operator.frames import stack
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
@@ -72,7 +82,7 @@ from millstream.runtime.state.table import StateTable
 
 
 @carries_out("window_join")
-class WindowJoin(Operator):
+class WindowJoin(Operator, ActsOnProds, AnswersMessages, Disclaims, LacksShed, AwaitsTime, LooksAhead, Defers):
     """`schema` names the left input's columns, then the right's, in their order; `residual` is over these names."""
 
     arity = 2
@@ -118,7 +128,6 @@ class WindowJoin(Operator):
         limits = join_limits(partners, residual)
         self._closing = tuple(TimeClosing(limits.get((i, 1 - i), ())) for i in (0, 1))
         """For each side, what the other side's time closes of it."""
-        self.looks_ahead = merges
         self._ahead = tuple(LookAhead(i, equality, windows[i].range, limits.get((i, 1 - i), ())) for i in (0, 1))
         self._owed_since = FOREVER
         """Time of the inputs when the first pair on disk was missed; FOREVER: none is owed."""
@@ -237,9 +246,9 @@ class WindowJoin(Operator):
     def owes(self) -> bool:
         return self._relocation is not None and self._relocation.active
 
-    def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:
+    def early(self, rows: Sequence[pl.DataFrame | None], prod: Prod) -> pl.DataFrame | None:  # noqa: ARG002
         if not self.owes:
-            return super().early(rows, prod)
+            return early_results(self, rows)
         twin = deepcopy(self)
         found = [twin.process([Input(each) for each in rows]).rows] if any(r is not None for r in rows) else []
         assert twin._relocation is not None
@@ -249,7 +258,7 @@ class WindowJoin(Operator):
     def answer(self, message: Upstream) -> Answer:
         if isinstance(message, PunctuationRequest):
             return replace(message.to_all(self.arity), then=self.request_punctuation)
-        return super().answer(message)
+        return message.unanswered(self.arity)
 
     def disclaim(self, pattern: Pattern, omitted: Sequence[Pattern | None]) -> None:  # noqa: ARG002
         for side, own, names in zip(self._sides, omitted, self._columns.names, strict=True):

@@ -57,12 +57,11 @@ class WrittenJoin(TableJoin):
 
     @classmethod
     def at(cls, site: Site, parameters: Mapping[str, Any]) -> WrittenJoin:
-        del site
-        return cls(**parameters)
-
-    def adopt(self, rows: pl.DataFrame) -> None:
-        """Take the rows that the table has when the query is added."""
-        self._copy.replace(named(rows, rows.columns, [ROW, *self._stored[:-1]]))
+        """With the rows that the table has when the query is added."""
+        made = cls(**{name: value for name, value in parameters.items() if name != "name"})
+        if (rows := site.tables.get(parameters["name"])) is not None:
+            made._copy.replace(named(rows, rows.columns, [ROW, *made._stored[:-1]]))
+        return made
 
     def process(self, inputs: Sequence[Input]) -> Output:
         punctuations = inputs[0].punctuations

@@ -40,6 +40,7 @@ def carries_out(*stems: str) -> Callable[[Kind], Kind]:
 
     def register(kind: Kind) -> Kind:
         _OPERATORS.update(dict.fromkeys(stems, kind))
+        kind.stem = stems[0]
         return kind
 
     return register

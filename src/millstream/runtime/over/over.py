@@ -32,6 +32,7 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema, TimeKind
 from millstream.algebra.time_limits import own_limits
 from millstream.collection import uncollected
+from millstream.runtime.operator.capabilities import AwaitsTime
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Pending
 from millstream.runtime.operator.registry import carries_out
@@ -50,7 +51,7 @@ EVERY = 1 << 60
 
 
 @carries_out("over")
-class Over(Operator):
+class Over(Operator, AwaitsTime):
     def __init__(
         self,
         input_schema: Schema,

@@ -15,17 +15,19 @@ from millstream.algebra.expression import Expression, Unary
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import Type
 from millstream.runtime.engine.statistics import Counters
+from millstream.runtime.operator.capabilities import Reports
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.pipeline.select import Select
 
 
 @carries_out("divert")
-class Divert(Select):
+class Divert(Select, Reports):
     def __init__(self, schema: Schema, fails: Expression, stream: str, kept: bool) -> None:
         super().__init__(schema, Unary(Type.BOOLEAN, "NOT", fails) if kept else fails)
         self.stream, self._kept = stream, kept
 
-    def judged(self, counters: Counters) -> tuple[int, int]:
-        """The number of tuples that fit, and of those that do not, by the counters of its node."""
+    def summary(self, counters: Counters) -> tuple[str, int, int]:
+        """Return the stream, the number of tuples that fit, and that of those that do not."""
         dropped = counters.tuples_in - counters.tuples_out
-        return (counters.tuples_out, dropped) if self._kept else (dropped, counters.tuples_out)
+        fit, unfit = (counters.tuples_out, dropped) if self._kept else (dropped, counters.tuples_out)
+        return self.stream, fit, unfit

@@ -23,15 +23,14 @@ import polars as pl
 
 from millstream.algebra.element import Element
 from millstream.algebra.expression import Expression
+from millstream.runtime.operator.capabilities import HoldsNothing, KeepsPosition, UsesValues
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.pipeline.project import Columns, Project
 from millstream.runtime.pipeline.select import Select
 
 
-class Pipeline(Operator):
+class Pipeline(Operator, HoldsNothing, UsesValues, KeepsPosition):
     """`condition` and `items` are over the columns of the input page."""
-
-    passes_early = True
 
     def __init__(
         self,

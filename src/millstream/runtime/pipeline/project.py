@@ -32,6 +32,7 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import TS, Schema
 from millstream.runtime.expression.checks import Checks, rows_using
 from millstream.runtime.expression.evaluate import predicate, to_polars
+from millstream.runtime.operator.capabilities import HoldsNothing, KeepsPosition, UsesValues
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.propagation import Emitted
 from millstream.runtime.operator.registry import carries_out
@@ -105,9 +106,7 @@ class Columns:
 
 
 @carries_out("project")
-class Project(Operator):
-    passes_early = True
-
+class Project(Operator, HoldsNothing, UsesValues, KeepsPosition):
     def __init__(
         self, input_schema: Schema, schema: Schema, items: tuple[tuple[str, Expression], ...], equal: Groups = ()
     ) -> None:

@@ -21,14 +21,13 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import Schema
 from millstream.runtime.expression.checks import rows_using
 from millstream.runtime.expression.condition import Condition
+from millstream.runtime.operator.capabilities import HoldsNothing, KeepsPosition, UsesValues
 from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.operator.registry import carries_out
 
 
 @carries_out("select")
-class Select(Operator):
-    passes_early = True
-
+class Select(Operator, HoldsNothing, UsesValues, KeepsPosition):
     def __init__(self, schema: Schema, predicate_: Expression) -> None:
         self.schema = schema
         self._predicate, self._condition = predicate_, Condition(predicate_)

@@ -29,6 +29,8 @@ from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.written import ALIVE, ROW
 from millstream.collection import uncollected
 from millstream.errors import CodeError, OutOfRange, reason_of
+from millstream.runtime.engine.statistics import Counters
+from millstream.runtime.operator.capabilities import Reports
 from millstream.runtime.operator.contract import NOTHING, Input, Operator, Output
 from millstream.runtime.operator.frames import stack
 from millstream.runtime.operator.registry import Site, carries_out
@@ -38,7 +40,7 @@ from millstream.runtime.table.rows import Change, Shared, statement
 
 
 @carries_out("written_table")
-class WrittenTable(Operator):
+class WrittenTable(Operator, Reports):
     merges = True
 
     def __init__(self, schema: Schema, table: str, table_schema: Schema, rows: pl.DataFrame | None = None) -> None:
@@ -59,6 +61,8 @@ class WrittenTable(Operator):
         """Number of rows that were refused."""
         self.reason = ""
         """Why the last one was."""
+        self._fetched: dict[int, pl.DataFrame] = {}
+        """Rows to report, by the number of the request."""
         if rows is not None and rows.height:
             numbered = rows.select(pl.int_range(rows.height, dtype=pl.Int64).alias(ROW), *self._names)
             self._rows.append(numbered)
@@ -187,6 +191,18 @@ class WrittenTable(Operator):
         """All rows, with their numbers."""
         self._flush()
         return self._rows.frame()
+
+    def fetch(self, number: int) -> None:
+        """Report the rows as they are now."""
+        self._fetched[number] = self.content()
+
+    def report(self) -> tuple[str, dict[int, pl.DataFrame]] | None:
+        fetched, self._fetched = self._fetched, {}
+        return (self.table, fetched) if fetched else None
+
+    def summary(self, counters: Counters) -> tuple[str, int, int, str]:  # noqa: ARG002
+        """Return the table, the numbers of its rows and of rows that were refused, and why the last one was."""
+        return self.table, self.state_rows(), self.bad, self.reason
 
     def _flush(self) -> None:
         if not self._changed:

@@ -17,6 +17,8 @@ class Answering(Passing):
 
     __slots__ = ()
 
+    passes_answers = True
+    answers = True
     stateless = False
     positional = False
     punctuates: Names = frozenset()

@@ -48,6 +48,7 @@ from millstream.runtime.join.multi.purge import Held, useful
 from millstream.runtime.join.multi.side import SEQ, Closings, MultiJoinSide
 from millstream.runtime.join.purge import Renaming, times_named
 from millstream.runtime.join.told import ToldKeys
+from millstream.runtime.operator.capabilities import Disclaims, LacksShed, LooksAhead
 from millstream.runtime.operator.contract import Ahead, Input, Operator, Output
 from millstream.runtime.operator.frames import stack, where
 from millstream.runtime.operator.propagation import NO_PUNCTUATIONS, Emitted
@@ -58,7 +59,7 @@ from millstream.runtime.state.table import StateTable
 
 
 @carries_out("multi_join")
-class MultiJoin(Operator):
+class MultiJoin(Operator, Disclaims, LacksShed, LooksAhead):
     """`schema` names the columns of the inputs, one input after the other, in their order; `residual` is over these
     names. `keys[i]` lists the key columns of input i, by its own names; columns at the same place are equal."""
 
@@ -98,7 +99,6 @@ class MultiJoin(Operator):
                 Renaming({name: name for name in own.values()} | dict(zip(equal, first, strict=True)))
             )
         partners = [Partner(s, own, keys) for s, own, keys in zip(inputs, names, joined, strict=True)]
-        self.looks_ahead = merges
         self._time_limits = join_limits(partners, residual)
         self._limits = {pair: TimeClosing(limits) for pair, limits in self._time_limits.items()}
         self._passed: dict[tuple[int, int], Punctuations] = {}

@@ -11,8 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from millstream.control.reports import Reported
 from millstream.errors import MillstreamError
 from millstream.logical.nodes.divert import Divert
+from millstream.logical.plan import Plan
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
@@ -22,9 +24,11 @@ Judged = tuple[int, int]
 _NONE: Judged = 0, 0
 
 
-class DivertedRows:
+class DivertedRows(Reported):
+    stem = "divert"
+
     def __init__(self, mill: Mill) -> None:
-        self._mill = mill
+        super().__init__(mill)
         self.before: dict[str, Judged] = {}
         """Rows that no query which runs now has counted, by stream."""
 
@@ -42,7 +46,7 @@ class DivertedRows:
 
     def leave(self, query: str) -> None:
         """Note the counts of the streams that a query diverts rows of, before it stops."""
-        streams = {part.stream for part in self._mill.queries[query].plan.walk() if isinstance(part, Divert)}
+        streams = diverted_streams(self._mill.queries[query].plan)
         if not streams:
             return
         self._mill.report_all()
@@ -53,9 +57,8 @@ class DivertedRows:
             self.before[stream] = counted[0] - left[0], counted[1] - left[1]
         self._mill.journal.note("diverted", dict(self.before))
 
-    def forget(self, stream: str) -> None:
-        """Forget a dropped stream."""
-        if self.before.pop(stream, None) is not None:
+    def forget(self, relation: str) -> None:
+        if self.before.pop(relation, None) is not None:
             self._mill.journal.note("diverted", dict(self.before))
 
     def _reported(self, stream: str, queries: Iterable[str]) -> Judged:
@@ -68,11 +71,16 @@ class DivertedRows:
                 continue
             for part, number, status in reports:
                 for node in status.nodes.get(part.name, ()):
-                    of, fit, unfit = status.diverted.get(node, ("", 0, 0))
+                    of, fit, unfit = status.summaries.get(self.stem, {}).get(node, ("", 0, 0))
                     if of == stream:
                         groups[job.id, part.group.group, node][number] = fit, unfit
         sums = [_sum(*shards.values()) for shards in groups.values()]
         return max(sums, default=_NONE, key=sum)
+
+
+def diverted_streams(plan: Plan) -> set[str]:
+    """The streams that a plan diverts rows of."""
+    return {part.stream for part in plan.walk() if isinstance(part, Divert)}
 
 
 def _sum(*counts: Judged) -> Judged:

@@ -12,27 +12,30 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from millstream.algebra.punctuation.pattern import Pattern
-from millstream.control.mill.placement import Placements
+from millstream.control.reports import Reported
 from millstream.physical.wire.records import OpenGroup, Received
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
+    from millstream.control.mill.base import Mill
     from millstream.physical.shard.batch import Status
 
 
-class Consensus:
-    def __init__(self, placements: Placements) -> None:
-        self._placements = placements
+class Consensus(Reported):
+    stem = "consensus"
+
+    def __init__(self, mill: Mill) -> None:
+        super().__init__(mill)
         self._written: dict[tuple[Job, int], int] = {}
         """The position in the log behind the last record for each group."""
         self._announced: dict[tuple[Job, int], set[tuple[str, Pattern]]] = {}
         """What has been announced to each group, by operator, and is not received by all."""
 
-    def find(self, job: Job) -> None:
+    def take(self, job: Job, statuses: Sequence[Status], *, again: bool) -> None:  # noqa: ARG002
         """Write records for the punctuation that all shards of a group have received."""
-        for group in self._placements.groups_of(job):
+        for group in self._mill.placements.groups_of(job):
             reports = [job.heard[label] for label in group.labels if label in job.heard]
-            if len(reports) == len(group.labels) > 1 and any(status.received for status in reports):
+            if len(reports) == len(group.labels) > 1 and any(map(_received, reports)):
                 self._agree(job, group, reports)
 
     def _agree(self, job: Job, group: OpenGroup, reports: Sequence[Status]) -> None:
@@ -40,17 +43,21 @@ class Consensus:
             return  # some shard has not applied the last record yet
         key = job, group.group
         announced: set[tuple[str, Pattern]] = set()
-        for operator in dict.fromkeys(operator for status in reports for operator in status.received):
-            received = [status.received.get(operator, ()) for status in reports]
+        for operator in dict.fromkeys(operator for status in reports for operator in _received(status)):
+            received = [_received(status).get(operator, ()) for status in reports]
             by_all = received_by_all(received)
             rest = [p for p in dict.fromkeys(chain(*received)) if not any(each.covers(p) for each in by_all)]
             new = tuple(pattern for pattern in rest if (operator, pattern) not in self._announced.get(key, ()))
             announced |= {(operator, pattern) for pattern in rest}
             if by_all:
-                self._written[key] = self._placements.owe(job, Received(group.group, operator, by_all, True))
+                self._written[key] = self._mill.placements.owe(job, Received(group.group, operator, by_all, True))
             if new:
-                self._written[key] = self._placements.owe(job, Received(group.group, operator, new, False))
+                self._written[key] = self._mill.placements.owe(job, Received(group.group, operator, new, False))
         self._announced[key] = announced
+
+
+def _received(status: Status) -> dict[str, tuple[Pattern, ...]]:
+    return status.reports.get(Consensus.stem, {})
 
 
 def received_by_all(received: Sequence[Sequence[Pattern]]) -> tuple[Pattern, ...]:

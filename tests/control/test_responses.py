@@ -11,6 +11,7 @@ from millstream.algebra.feedback import Feedback, Intent, parse_feedback
 from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.punctuation.restriction import above, below, compare, equal
 from millstream.algebra.window_patterns import times_of
+from millstream.algebra.windower import Hopping, tumbling
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.errors import OptionError
@@ -72,11 +73,11 @@ def test_an_outer_join_passes_keys_of_the_kept_side_on(
 def test_windows_become_times() -> None:
     """With windows of length 2 that end at 2, 4, …, the ends up to 8 and so on; with range 3 and slide 2, a tuple at 3
     is also in the window that ends at 6."""
-    tumbling = [str(times_of(compare(op, 8), 2, 2)) for op in ("<=", "<", ">", ">=")]
-    assert tumbling == ["< 8", "< 6", ">= 8", ">= 6"]
-    assert str(times_of(below(6), 3, 2)) == "< 3"
-    assert str(times_of(above(6), 3, 2)) == ">= 6"
-    assert str(times_of(equal(6), 2, 2)) == "[4, 6)"
+    ends = [str(times_of(compare(op, 8), tumbling(2))) for op in ("<=", "<", ">", ">=")]
+    assert ends == ["< 8", "< 6", ">= 8", ">= 6"]
+    assert str(times_of(below(6), Hopping(3, 2))) == "< 3"
+    assert str(times_of(above(6), Hopping(3, 2))) == ">= 6"
+    assert str(times_of(equal(6), tumbling(2))) == "[4, 6)"
 
 
 @pytest.mark.parametrize(

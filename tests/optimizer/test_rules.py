@@ -7,6 +7,7 @@ import pytest
 from millstream.algebra.expression import Binary, Column, InList, Literal
 from millstream.algebra.types import Type
 from millstream.algebra.window import PANE_END
+from millstream.algebra.windower import tumbling
 from millstream.logical.nodes.pane_aggregate import PaneAggregate
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.window_aggregate import WindowAggregate
@@ -265,7 +266,7 @@ def test_panes(window: str, pane: int | None) -> None:
         return
     upper = made.inputs[0]
     assert isinstance(upper, WindowAggregate) and upper.over_panes
-    assert isinstance(upper.input, PaneAggregate) and upper.input.pane == pane
+    assert isinstance(upper.input, PaneAggregate) and upper.input.windows == tumbling(pane)
     assert (upper.group, upper.aggregates) == (upper.input.group, upper.input.aggregates)
     assert paned_aggregates(made, CONTEXT) == made
 

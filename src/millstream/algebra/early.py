@@ -34,6 +34,7 @@ from millstream.algebra.punctuation.pattern import Pattern, parse_pattern
 from millstream.algebra.punctuation.restriction import Form, Restriction, between, one_of
 from millstream.algebra.schema import NEVER, Schema
 from millstream.algebra.values import record, value
+from millstream.algebra.windower import Windower
 from millstream.errors import PatternError
 
 FINALITY, REVISION = "finality", "revision"
@@ -50,19 +51,19 @@ EVERYTHING = Pattern()
 class Asked:
     """What a prod asks of one column of its stream. `names`: the columns that have its values here. `time`: it is the
     stream's time, and the restriction is one of integers, as the hidden timestamp is. `windowed`: an aggregate below
-    has answered for the windows that it asks for. `windows`: columns that have the ends of these, or times that are
-    earlier by a length; with the slide and that length."""
+    has answered for the windows that it asks for. `windows`: columns that have the ends of these or, where the last
+    item is true, their starts."""
 
     names: tuple[str, ...]
     restriction: Restriction
     time: bool = False
     windowed: bool = False
-    windows: tuple[tuple[str, int, int], ...] = ()
+    windows: tuple[tuple[str, Windower, bool], ...] = ()
 
     def renamed(self, names: Mapping[str, tuple[str, ...]]) -> Asked:
         """The same behind an operator; `names`: the columns of its output that copy a column of its input."""
         found = tuple(new for old in self.names for new in names.get(old, ()))
-        windows = tuple((new, slide, back) for old, slide, back in self.windows for new in names.get(old, ()))
+        windows = tuple((new, own, starts) for old, own, starts in self.windows for new in names.get(old, ()))
         return self if (found, windows) == (self.names, self.windows) else replace(self, names=found, windows=windows)
 
     def of(self, columns: Collection[str]) -> tuple[str, Restriction] | None:
@@ -70,9 +71,10 @@ class Asked:
         for name in self.names:
             if name in columns:
                 return name, self.restriction
-        for name, slide, back in self.windows:
+        for name, windows, starts in self.windows:
             if name in columns:
-                return name, mapped(ends_asked(self.restriction, slide), lambda end: end - back)  # noqa: B023
+                ends = ends_asked(self.restriction, windows)
+                return name, mapped(ends, windows.start) if starts else ends
         return None
 
 
@@ -176,17 +178,18 @@ def mapped(restriction: Restriction, change: Callable[[Any], Any]) -> Restrictio
     return between(low, high, restriction.lo_closed, restriction.hi_closed)
 
 
-def ends_asked(restriction: Restriction, slide: int) -> Restriction:
+def ends_asked(restriction: Restriction, windows: Windower) -> Restriction:
     """The ends of windows that a restriction of time, as integers, asks for. A bound from above includes the end at it
-    and is rounded down to a multiple of the slide, as `=` is.
+    and is rounded down to the last end before it, as `=` is.
 
     >>> from millstream.algebra.punctuation.restriction import below, equal
-    >>> str(ends_asked(below(239), 20)), str(ends_asked(equal(130), 10)), str(ends_asked(equal(19), 20))
-    ('<= 220', '130', '0')
+    >>> from millstream.algebra.windower import tumbling
+    >>> [str(ends_asked(asked, tumbling(20))) for asked in (below(239), equal(120), equal(19))]
+    ['<= 220', '120', '0']
     """
 
     def rounded(held: Any) -> int:
-        return int(held // slide) * slide
+        return windows.closed(int(held // 1))
 
     if restriction.form is Form.ONE_OF:
         return one_of(map(rounded, restriction.values))

@@ -8,7 +8,8 @@
 The prod of a mark stands before the first tuple, or punctuation, that takes time to the mark. If time passes several
 marks at once, only windows that may have tuples are asked for, and a period counts once.
 
->>> lead = Schedule(slide=20, range=60, lead=4)
+>>> from millstream.algebra.windower import Hopping
+>>> lead = Schedule(Hopping(60, 20), lead=4)
 >>> lead.grid.following(211), lead.passed(217, 236, 217), lead.passed(211, 100_000, 211)
 (216, [(236, 240)], [(216, 220), (236, 240), (256, 260)])
 >>> Schedule(period=10).passed(5, 47, 5)
@@ -24,6 +25,7 @@ from typing import NamedTuple
 
 from millstream.algebra.schema import FOREVER
 from millstream.algebra.values import value
+from millstream.algebra.windower import INSTANTS, Windower
 
 MOST_MARKS = 1_000
 """Windows asked for at once: if time leaps further, the others do not count."""
@@ -43,12 +45,12 @@ class Grid(NamedTuple):
 @value("prod_schedule")
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Lengths in units of the timestamps. `period`: 0 if there is a `lead`. `system`: by the system's clock instead of
+    """Lengths in units of the timestamps. `windows`: of the aggregate that answers, and when they end with a `lead`.
+    `period`: 0 if there is a `lead`. `system`: by the system's clock instead of
     the time of the stream. `accuracy`: the lead changes so that early answers keep it, in percent; 0: it does not.
     `delay`: what aggregates below add to the time of a tuple at most. `several`: other streams have tuples, too."""
 
-    slide: int = 1
-    range: int = 1
+    windows: Windower = INSTANTS
     lead: int = 0
     period: int = 0
     system: bool = False
@@ -59,7 +61,7 @@ class Schedule:
     @property
     def grid(self) -> Grid:
         """Where its marks are."""
-        return Grid(self.period, 0) if self.period else Grid(self.slide, self.lead)
+        return Grid(self.period, 0) if self.period else Grid(self.windows.step, self.lead - self.windows.closed(0))
 
     def passed(self, before: int, now: int, newest: int) -> list[tuple[int, int | None]]:
         """The marks after a time, up to another, each with the end of the window that is asked for; None: of all.
@@ -67,38 +69,41 @@ class Schedule:
         if self.period:
             last = now // self.period * self.period
             return [(last, None)] if last > before else []
-        first = self.grid.following(before) + self.lead
-        last_end = min((now + self.lead) // self.slide * self.slide, self._last_end(newest, now))
-        return [(end - self.lead, end) for end in range(first, last_end + 1, self.slide)[:MOST_MARKS]]
+        windows, lead = self.windows, self.lead
+        last = min(windows.closed(now + lead), self._last_end(newest, now))
+        return [(end - lead, end) for end in windows.ends(windows.following(before + lead), last)[:MOST_MARKS]]
 
     def _last_end(self, newest: int, now: int) -> int:
         """The end of the last window that may have a tuple, if the newest one of the stream is at this time."""
         newest = max(newest + self.delay, now if self.several and now < FOREVER else newest)
-        return (newest + self.range) // self.slide * self.slide
+        return self.windows.last(newest)
 
 
-def lead_of(percent: Fraction, slide: int) -> int:
+def lead_of(percent: Fraction, windows: Windower) -> int:
     """The lead if a window is asked for when a share of its last slide has passed.
 
-    >>> lead_of(Fraction(80), 20), lead_of(Fraction(125, 1), 20), lead_of(Fraction(50), 5), aggressiveness(4, 20)
-    (4, -5, 2, 20.0)
+    >>> from millstream.algebra.windower import tumbling
+    >>> lead_of(Fraction(80), tumbling(20)), lead_of(Fraction(125, 1), tumbling(20)), lead_of(Fraction(50), tumbling(5))
+    (4, -5, 2)
     """
-    return slide - ceil(percent * slide / 100)
+    return windows.step - ceil(percent * windows.step / 100)
 
 
-def aggressiveness(lead: int, slide: int) -> float:
+def aggressiveness(lead: int, windows: Windower) -> float:
     """P_Aggr: the lead before the end of a window, as a percentage of the slide.
 
-    >>> aggressiveness(30, 120), aggressiveness(60, 120), aggressiveness(0, 120)
+    >>> from millstream.algebra.windower import tumbling
+    >>> aggressiveness(30, tumbling(120)), aggressiveness(60, tumbling(120)), aggressiveness(0, tumbling(120))
     (25.0, 50.0, 0.0)
     """
-    return 100 * lead / slide
+    return 100 * lead / windows.step
 
 
-def coverage(lead: int, slide: int, range_: int) -> float:
+def coverage(lead: int, windows: Windower) -> float:
     """The share of a window's time that an early answer has seen.
 
-    >>> round(coverage(60, 120, 720), 4), coverage(5, 10, 10)
+    >>> from millstream.algebra.windower import Hopping, tumbling
+    >>> round(coverage(60, Hopping(720, 120)), 4), coverage(5, tumbling(10))
     (0.9167, 0.5)
     """
-    return 1 - (aggressiveness(lead, slide) / 100) * slide / range_
+    return 1 - (aggressiveness(lead, windows) / 100) * windows.step / windows.length

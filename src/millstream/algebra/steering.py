@@ -10,7 +10,8 @@ Leads are multiples of 5 % of the slide, their *levels*. After `SETTLED` windows
 After `patience` windows without a change the next higher level is tried, even if it has failed before; each time it
 fails again, patience doubles. Windows that were asked for at another lead do not count.
 
->>> held = Steering(target=95.0, level=4, most=19, slide=100, range=100)
+>>> from millstream.algebra.windower import tumbling
+>>> held = Steering(target=95.0, level=4, most=19, windows=tumbling(100))
 >>> for end in range(100, 1300, 100):  # accuracy falls in proportion to the lead, as that of a sum does
 ...     held = held.seen(end, held.share, 100 * held.share)
 >>> held.level, held.lead, held.failed
@@ -20,9 +21,11 @@ fails again, patience doubles. Windows that were asked for at another lead do no
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from millstream.algebra.schema import NEVER
 from millstream.algebra.values import record
+from millstream.algebra.windower import Windower
 
 STEPS = 20
 """Levels in a slide."""
@@ -39,8 +42,7 @@ class Steering:
     target: float
     level: int
     most: int
-    slide: int
-    range: int
+    windows: Windower
     count: float = 0.0
     total: float = 0.0
     failed: int = 0
@@ -49,23 +51,23 @@ class Steering:
     last: int = NEVER
 
     @classmethod
-    def begun(cls, target: float, slide: int, range_: int) -> Steering:
-        most = max(1, STEPS * range_ // slide - 1)
-        return cls(target, min(FIRST, most), most, slide, range_)
+    def begun(cls, target: float, windows: Windower) -> Steering:
+        most = max(1, STEPS * windows.length // windows.step - 1)
+        return cls(target, min(FIRST, most), most, windows)
 
     @property
     def lead(self) -> int:
         """The lead, in units of the timestamps."""
-        return self.level * self.slide // STEPS
+        return self.level * self.windows.step // STEPS
 
     @property
     def share(self) -> float:
         """The share of a window that an answer at this lead has seen."""
-        return 1 - self.lead / self.range
+        return 1 - self.lead / self.windows.length
 
     def seen(self, end: int, share: float, accuracy: float) -> Steering:
         """Take the mean accuracy of a window that was asked for when a share of it had passed."""
-        if end <= self.last or abs(share - self.share) > self.slide / (2 * STEPS * self.range):
+        if end <= self.last or abs(share - self.share) > self.windows.step / (2 * STEPS * self.windows.length):
             return self
         fade = 1 - 1 / RECENT if self.count >= RECENT else 1.0
         made = replace(
@@ -92,5 +94,5 @@ class Steering:
             higher = min(self.level + 1, self.most)
         return self._at(higher) if higher > self.level else self
 
-    def _at(self, level: int, **changed: int) -> Steering:
+    def _at(self, level: int, **changed: Any) -> Steering:
         return replace(self, level=level, count=0.0, total=0.0, waited=0, **changed)

@@ -40,9 +40,10 @@ import polars as pl
 
 from millstream.errors import InputError
 
-FORMAT = 6
+FORMAT = 7
 """The format of all stored data; increase it when older data would be misread. Format 1 was pickles; in format 2 sums
-of integers had no high halves; in formats 3 to 5 not all parts of a checkpoint named each other."""
+of integers had no high halves; in formats 3 to 5 not all parts of a checkpoint named each other; in format 6 windows
+were two lengths."""
 HINT = "Restore it from a copy of the checkpoint, or start with another checkpoint folder."
 _OTHER_RELEASE = "Use the release of Millstream that wrote it, or start with another checkpoint folder."
 _MAGIC = b"mill"

@@ -13,27 +13,6 @@ WINDOW_TIME = "window_time"
 stands for the hidden timestamp."""
 PANE_END = "pane_end"
 
-MOST_PANES = 10_000
-"""Most panes per window: with shorter panes hardly two tuples share one, and nothing is saved."""
-MOST_SPREAD = 100
-"""Most windows of a tuple that are held one by one. Of more, panes are held, and windows are made when they close."""
-MOST_WINDOWS = 1_000_000
-"""Most windows of a tuple: it has a result row in each of them."""
-
-
-def windows_of_a_tuple(range_: int, slide: int) -> int:
-    """Return the most windows that a tuple is in.
-
-    >>> windows_of_a_tuple(60, 20), windows_of_a_tuple(50, 20), windows_of_a_tuple(5, 20)
-    (3, 3, 1)
-    """
-    return -(-range_ // slide)
-
-
-def held_in_panes(range_: int, slide: int) -> bool:
-    """Return whether an aggregate holds panes rather than windows."""
-    return windows_of_a_tuple(range_, slide) > MOST_SPREAD
-
 
 @record("window")
 class Window:

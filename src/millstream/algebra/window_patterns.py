@@ -2,24 +2,25 @@
 
 Windows that are not wanted are the tuples, or the panes, that belong to no other window.
 
-A tuple at time t is in the windows `[end - range, end)` with `t < end <= t + range`, whose ends are multiples of the
-slide. It may be omitted if all these ends match the restriction.
+A tuple may be omitted if the ends of all windows that hold it match the restriction.
 
 >>> from millstream.algebra.punctuation.restriction import above, below, equal
->>> [str(times_of(r, 10, 10)) for r in (below(30), below(30, closed=True), above(30), above(30, closed=True))]
+>>> from millstream.algebra.windower import Hopping, tumbling
+>>> tens, overlapping = tumbling(10), Hopping(20, 10)
+>>> [str(times_of(r, tens)) for r in (below(30), below(30, closed=True), above(30), above(30, closed=True))]
 ['< 20', '< 30', '>= 30', '>= 20']
->>> str(times_of(equal(30), 10, 10)), str(times_of(equal(30), 20, 10)), str(times_of(below(30, closed=True), 20, 10))
-('[20, 30)', '∅', '< 20')
+>>> [str(times_of(equal(30), each)) for each in (tens, overlapping)], str(times_of(below(30, closed=True), overlapping))
+(['[20, 30)', '∅'], '< 20')
 
 Panes do not cross the ends of windows, so all instants of a pane are in the same windows.
 
->>> str(panes_of(below(30, closed=True), 20, 10)), str(panes_of(above(30), 20, 10))
+>>> str(panes_of(below(30, closed=True), overlapping)), str(panes_of(above(30), overlapping))
 ('<= 20', '> 30')
 
 A range of time, such as `[10, 50)`, holds the windows all of whose instants lie in it. Their ends are written as the
 range beyond the last end before them.
 
->>> str(ends_within(stretch(between(10, 50, True, False)), 20, 10)), str(ends_within((10, 29), 20, 10))
+>>> str(ends_within(stretch(between(10, 50, True, False)), overlapping)), str(ends_within((10, 29), overlapping))
 ('(20, 50]', '∅')
 """
 
@@ -33,12 +34,13 @@ from millstream.algebra.early import as_integer
 from millstream.algebra.punctuation.restriction import NOTHING, Form, Restriction, between
 from millstream.algebra.schema import FOREVER, NEVER
 from millstream.algebra.types import micros
+from millstream.algebra.windower import Windower
 
 Stretch = tuple[int, int]
 """The instants from the first time on and before the second; FOREVER: without an end."""
 
 
-def times_of(ends: Restriction, range_: int, slide: int) -> Restriction:
+def times_of(ends: Restriction, windows: Windower) -> Restriction:
     """Return the times of the tuples all of whose windows have ends that match; `∅` if none is known."""
     if ends.form is Form.ONE_OF and ends.is_value:
         lo = hi = ends.values[0]
@@ -48,28 +50,29 @@ def times_of(ends: Restriction, range_: int, slide: int) -> Restriction:
     else:
         return NOTHING
     dated = isinstance(hi if lo is None else lo, datetime)
-    first = None if lo is None else _first(_integer(lo), lo_closed, slide)
-    last = None if hi is None else _last(_integer(hi), hi_closed, slide) + slide - range_
-    return between(time_value(first, dated), time_value(last, dated), True, False)
+    first = None if lo is None else windows.closed(_integer(lo) - lo_closed)
+    until = None if hi is None else windows.start(windows.following(_integer(hi) - (not hi_closed)))
+    return between(time_value(first, dated), time_value(until, dated), True, False)
 
 
-def panes_of(ends: Restriction, range_: int, slide: int) -> Restriction:
+def panes_of(ends: Restriction, windows: Windower) -> Restriction:
     """Return the ends of the panes all of whose windows have ends that match; `∅` if none is known."""
-    times = times_of(ends, range_, slide)
+    times = times_of(ends, windows)
     return times if times.is_empty else between(times.lo, times.hi, False, True)
 
 
-def runs_of(ends: Restriction, slide: int) -> list[Restriction]:
+def runs_of(ends: Restriction, windows: Windower) -> list[Restriction]:
     """Return a list of ends as ranges of successive windows; a value between two ends is the end of none.
 
     >>> from millstream.algebra.punctuation.restriction import one_of
-    >>> [str(run) for run in runs_of(one_of([15, 20, 22, 40]), 5)]
+    >>> from millstream.algebra.windower import tumbling
+    >>> [str(run) for run in runs_of(one_of([15, 20, 22, 40]), tumbling(5))]
     ['[15, 20]', '40']
     """
     found: list[tuple[Any, Any]] = []
     for value in ends.values:
-        if _integer(value) % slide == 0:
-            follows = bool(found) and _integer(found[-1][1]) + slide == _integer(value)
+        if windows.closed(end := _integer(value)) == end:
+            follows = bool(found) and windows.following(_integer(found[-1][1])) == end
             found[-1 if follows else len(found) :] = [(found[-1][0] if follows else value, value)]
     return [between(*run) for run in found]
 
@@ -96,16 +99,16 @@ def panes_within(times: Stretch, dated: bool = False) -> Restriction:
     return _between(times, dated, False, True)
 
 
-def ends_within(times: Stretch, range_: int, slide: int, dated: bool = False) -> Restriction:
+def ends_within(times: Stretch, windows: Windower, dated: bool = False) -> Restriction:
     """Return the ends of the windows that lie in a stretch of time; `∅` if there is none."""
     first, last = times
-    before = -(-(first + range_) // slide) * slide - slide
-    return _between((before, last if last == FOREVER else last // slide * slide), dated, False, True)
+    return _between((windows.last(first - 1), last if last == FOREVER else windows.closed(last)), dated, False, True)
 
 
-def earlier(ends: Restriction, length: int) -> Restriction:
-    """Return a range of times moved back; `∅` if that is before any time."""
-    first, last = as_integer(ends.lo) - length, FOREVER if ends.hi is None else as_integer(ends.hi) - length
+def starts_of(ends: Restriction, windows: Windower) -> Restriction:
+    """Return the starts of windows all of whose ends are in a range; `∅` if that is before any time."""
+    first = windows.start(as_integer(ends.lo))
+    last = FOREVER if ends.hi is None else windows.closed_start(as_integer(ends.hi))
     return _between((first, last), isinstance(ends.lo, datetime), ends.lo_closed, ends.hi_closed)
 
 
@@ -119,16 +122,6 @@ def _between(times: Stretch, dated: bool, low_closed: bool, high_closed: bool) -
         )
     except OverflowError:  # no such year
         return NOTHING
-
-
-def _first(end: int, closed: bool, slide: int) -> int:
-    """Return the lowest time whose first window ends at or after (closed), or after, `end`."""
-    return (-(-end // slide) - 1) * slide if closed else end // slide * slide
-
-
-def _last(end: int, closed: bool, slide: int) -> int:
-    """Return the highest multiple of the slide that is at most (closed), or below, `end`."""
-    return end // slide * slide if closed else (-(-end // slide) - 1) * slide
 
 
 def _integer(value: Any) -> int:

@@ -16,7 +16,7 @@ def assessed(plan: Plan, quality: Expression | None = None) -> Plan:
     top, above = topmost(plan), above_answers(plan)
     lowest = max((place for place, part in enumerate(above, 1) if isinstance(part, Project)), default=0)
     value = None if top is None else compared(plan, top, numbers=quality is None)
-    if top is None or top.range is None or top.attribute is not None or value is None:
+    if top is None or top.windows is None or top.attribute is not None or value is None:
         return plan
     found = next((place for place, part in enumerate(above) if isinstance(part, Assess)), None)
     if found is not None:
@@ -25,7 +25,7 @@ def assessed(plan: Plan, quality: Expression | None = None) -> Plan:
     else:
         below = top if lowest == len(above) else above[lowest]
         keys = (*top.ends[:1], *top.group)
-        made = Assess(below, keys, value, "", top.range, top.slide or top.range, quality=quality)
+        made = Assess(below, keys, value, "", top.windows, quality=quality)
     for node in reversed(above[:lowest]):
         made = node.with_inputs((made,))
     return made

@@ -56,12 +56,12 @@ def asked_of_topmost(plan: Plan, pattern: Pattern) -> Pattern | None:
             return None
         pattern = pattern.rename(names)
     top = topmost(plan)
-    length = None if top is None else top.range
+    windows = None if top is None else top.windows
     start = pattern.get(WINDOW_START)
-    if length is None or start.is_any:
+    if windows is None or start.is_any:
         return pattern
     rest = Pattern.of(dict(pattern.items) | {WINDOW_START: ANY})
-    return rest.intersect(Pattern.of({WINDOW_END: mapped(start, lambda held: _later(held, length))}))
+    return rest.intersect(Pattern.of({WINDOW_END: mapped(start, lambda held: _later(held, windows.length))}))
 
 
 def _later(time: Any, length: int) -> Any:

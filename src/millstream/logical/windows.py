@@ -7,10 +7,13 @@ own unit, and one second is one unit.
 from __future__ import annotations
 
 from millstream.algebra.types import MICROS
-from millstream.algebra.window import MOST_WINDOWS, UNBOUNDED, Window, windows_of_a_tuple
+from millstream.algebra.window import UNBOUNDED, Window
+from millstream.algebra.windower import Hopping, tumbling
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 
+MOST_WINDOWS = 1_000_000
+"""Most windows of a tuple: it has a result row in each of them."""
 _LIMIT = 1 << 62
 
 
@@ -39,8 +42,8 @@ def check_units(window: ast.WindowClause | ast.OverClause) -> None:
         raise BindError("M2025", message, hint=f"write {bare[0]} {named[0]}", **bare[0].place)
 
 
-def aggregate_window(window: ast.WindowClause, unit: int) -> tuple[int, int] | None:
-    """Return range and slide of a grouped window aggregate; None if unbounded."""
+def aggregate_window(window: ast.WindowClause, unit: int) -> Hopping | None:
+    """Return the windows of a grouped aggregate; None if unbounded."""
     if window.rows is not None:
         message = "a ROWS window with an aggregate is not available yet"
         raise PlanError("M3014", message, hint="use RANGE", **window.place)
@@ -51,15 +54,14 @@ def aggregate_window(window: ast.WindowClause, unit: int) -> tuple[int, int] | N
     check_units(window)
     range_ = units(window.range, unit, "RANGE")
     if window.slide is None:
-        return range_, range_
-    slide = units(window.slide, unit, "SLIDE")
-    found = windows_of_a_tuple(range_, slide)
-    if found > MOST_WINDOWS:
-        message = f"a tuple would be in {found:,} windows, with a result row in each; the most is {MOST_WINDOWS:,}"
+        return tumbling(range_)
+    made = Hopping(range_, units(window.slide, unit, "SLIDE"))
+    if made.most > MOST_WINDOWS:
+        message = f"a tuple would be in {made.most:,} windows, with a result row in each; the most is {MOST_WINDOWS:,}"
         shortest = spelled(_rounded_up(-(-range_ // MOST_WINDOWS), unit), unit)
         hint = f"SLIDE {shortest} or longer; OVER (RANGE {spelled(range_, unit)} PRECEDING) has one a tuple"
         raise PlanError("M3041", message, hint=hint, **window.slide.place)
-    return range_, slide
+    return made
 
 
 def _rounded_up(length: int, unit: int) -> int:

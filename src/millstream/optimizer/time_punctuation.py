@@ -39,7 +39,7 @@ def groups_by_time(plan: Plan, context: Context) -> Plan:
 def _closed_by_sides(plan: Plan) -> Plan:
     if isinstance(plan, Distinct):
         columns = plan.schema.names
-    elif isinstance(plan, WindowAggregate) and plan.range is None:
+    elif isinstance(plan, WindowAggregate) and plan.windows is None:
         columns = plan.group
     else:
         return plan

@@ -6,6 +6,7 @@ import pytest
 
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.windower import Hopping, tumbling
 from millstream.errors import BindError, MillstreamError, PlanError
 from millstream.logical.nodes.distinct import Distinct
 from millstream.logical.nodes.project import Project
@@ -76,15 +77,15 @@ def test_time_survives_a_projection_only_as_a_plain_column() -> None:
 )
 def test_windows_in_timestamp_units(source: str, range_: int, slide: int) -> None:
     made = aggregate(f"SELECT COUNT(*) FROM {source}")
-    assert (made.range, made.slide, made.attribute, made.group) == (range_, slide, None, ())
+    assert (made.windows, made.attribute, made.group) == (Hopping(range_, slide), None, ())
 
 
 def test_windowing_attribute() -> None:
     made = aggregate("SELECT window_end, COUNT(*) FROM loose [RANGE 10 SLIDE 5 ON number]")
-    assert (made.range, made.slide, made.attribute) == (10, 5, "number")
+    assert (made.windows, made.attribute) == (Hopping(10, 5), "number")
     assert made.schema.type_of("window_end") is Type.BIGINT
     stamped = aggregate("SELECT window_end, COUNT(*) FROM loose [RANGE 10 ON at]")
-    assert stamped.range == 10_000_000 and stamped.schema.type_of("window_end") is Type.TIMESTAMP
+    assert stamped.windows == tumbling(10_000_000) and stamped.schema.type_of("window_end") is Type.TIMESTAMP
 
 
 @pytest.mark.parametrize(
@@ -138,8 +139,8 @@ def test_having_knows_aliases_and_window_columns() -> None:
 
 def test_no_window_waits_for_punctuation_on_the_group() -> None:
     made = aggregate("SELECT auction, COUNT(*) FROM bids GROUP BY auction")
-    assert (made.range, made.schema.names) == (None, ("auction", "count"))
-    assert aggregate("SELECT auction, COUNT(*) FROM bids [UNBOUNDED] GROUP BY auction").range is None
+    assert (made.windows, made.schema.names) == (None, ("auction", "count"))
+    assert aggregate("SELECT auction, COUNT(*) FROM bids [UNBOUNDED] GROUP BY auction").windows is None
 
 
 def test_an_aggregate_over_window_columns_of_another() -> None:

@@ -16,6 +16,7 @@ from millstream.algebra.aggregate.functions import register, unregister
 from millstream.algebra.aggregate.reduction import COUNT, TOTAL, Operation
 from millstream.algebra.schema import Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.windower import Hopping
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.errors import MillstreamError
@@ -148,7 +149,7 @@ def test_of_distinct_values() -> None:
 def test_only_mergeable_functions_are_split_into_panes_and_partials(function: str) -> None:
     schema = Schema.of(("v", Type.DOUBLE), ("ts", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
     call = AggregateCall("m", function, "v", Type.DOUBLE)
-    plan = WindowAggregate(Scan("s", schema), 6, 2, (), (call,))
+    plan = WindowAggregate(Scan("s", schema), Hopping(6, 2), (), (call,))
     mergeable = function == "MAX"
     assert (optimize(plan) != plan) is mergeable
     assert (split_aggregate(plan) is not None) is mergeable

@@ -130,8 +130,8 @@ NAMED = {
     ],
     "SELECT window_end, sensor, SUM(volume) AS v FROM s [RANGE 10 SLIDE 5] GROUP BY sensor": [
         "s-0a4ea4e7fc",
-        "WindowAggregate-3ad817ddd0",
-        "Project-dc220effc1",
+        "WindowAggregate-2099e726c2",
+        "Project-07f3468234",
     ],
     "SELECT x.v, y.note FROM a [RANGE 3] x, b y WHERE x.k = y.k AND x.v > y.v": [
         "a-ea24d14297",

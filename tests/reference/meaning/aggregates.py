@@ -9,6 +9,7 @@ from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.early import FINAL, FINALITY
 from millstream.algebra.schema import TS
 from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START
+from millstream.algebra.windower import Hopping
 from millstream.logical.nodes.pane_aggregate import PaneAggregate
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from tests.reference.aggregate import apply
@@ -23,26 +24,33 @@ def window_aggregate(plan: WindowAggregate, rows: Rows) -> Rows:
             groups.setdefault((end, *key), []).append((row, ts))
     found: Rows = []
     for (end, *key), members in groups.items():
-        made: Row = {} if plan.range is None else {WINDOW_START: end - plan.range, WINDOW_END: end}
+        made: Row = {} if end is None else {WINDOW_START: end - lengths(plan)[0], WINDOW_END: end}
         made |= dict(zip(plan.group, key, strict=True))
         inside = [row | {TS: ts} for row, ts in members]
         made |= {call.name: (merged if plan.over_panes else apply)(call, inside) for call in plan.aggregates}
         made |= {FINALITY: FINAL} if plan.finality else {}
-        found.append((made, max(ts for _, ts in members) if plan.range is None else end - 1))
+        found.append((made, max(ts for _, ts in members) if end is None else end - 1))
     return found
 
 
 def ends(plan: WindowAggregate, time: int) -> list[int | None]:
-    if plan.range is None or plan.slide is None:
+    if plan.windows is None:
         return [None]
-    first = (time // plan.slide + 1) * plan.slide
-    return [end for end in range(first, time + plan.range + 1, plan.slide) if end - plan.range <= time < end]
+    range_, slide = lengths(plan)
+    first = (time // slide + 1) * slide
+    return [end for end in range(first, time + range_ + 1, slide) if end - range_ <= time < end]
+
+
+def lengths(plan: WindowAggregate | PaneAggregate) -> tuple[int, int]:
+    """Range and slide."""
+    assert isinstance(plan.windows, Hopping)
+    return plan.windows.range, plan.windows.slide
 
 
 def pane_aggregate(plan: PaneAggregate, rows: Rows) -> Rows:
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row, ts in rows:
-        end = (ts // plan.pane + 1) * plan.pane
+        end = (ts // lengths(plan)[0] + 1) * lengths(plan)[0]
         groups.setdefault((end, *(row[name] for name in plan.group)), []).append(row | {TS: ts})
     found: Rows = []
     for (end, *key), members in groups.items():

@@ -16,6 +16,7 @@ from millstream.algebra.early import ESTIMATES, Prod
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.student import reach
 from millstream.algebra.types import MICROS, Type
+from millstream.algebra.windower import tumbling
 from millstream.runtime.aggregate.assess import Assess
 from millstream.runtime.aggregate.estimates import PRIOR
 from millstream.runtime.aggregate.history import HOURLY, LEAST, PAIRS, History
@@ -155,7 +156,7 @@ MANY = [([(16, (4 + i % 3, 3, 0.5)), (8, (i % 4, 2, None))], 1, ((7 * i) % 5, 1,
 @settings(max_examples=tries(25))
 def test_against_the_reference(kind: str, windows: list[Any], lift: int) -> None:
     """Windows of a few groups, each answered at some times and then final; values may fall unless they are counts."""
-    operator = Assess(SCHEMA, ("window_end", "k"), "v", kind, RANGE, RANGE, ("n", "s"), estimates=True)
+    operator = Assess(SCHEMA, ("window_end", "k"), "v", kind, tumbling(RANGE), ("n", "s"), estimates=True)
     reference = Reference(kind)
     for number, (answers, k, (last, _, _)) in enumerate(windows):
         end = (number + 1) * RANGE

@@ -15,6 +15,7 @@ import pytest
 from millstream.algebra.early import ESTIMATES, Prod
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
+from millstream.algebra.windower import tumbling
 from millstream.runtime.aggregate.assess import Assess
 from millstream.runtime.operator.contract import Input
 from tests.paths import DOCS
@@ -75,7 +76,7 @@ def coverage(kind: str, tuples: pl.DataFrame) -> pl.DataFrame:
     the early values which are final."""
     value, columns = KINDS[kind].cast(pl.Float64).alias("x"), [*COLUMNS, *((name, Type.DOUBLE) for name in ESTIMATES)]
     moments = () if kind not in ("sum", "avg") else ("n", "s")
-    operator = Assess(Schema.of(*columns), ("window_end", "k"), "x", kind, RANGE, RANGE, moments, estimates=True)
+    operator = Assess(Schema.of(*columns), ("window_end", "k"), "x", kind, tumbling(RANGE), moments, estimates=True)
     n, s = pl.len().alias("n"), pl.col("v").std().alias("s")
     end = ((pl.col("w") + 1) * RANGE).alias("window_end")
 

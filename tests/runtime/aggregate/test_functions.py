@@ -19,6 +19,7 @@ from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.schema import NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
+from millstream.algebra.windower import Hopping
 from millstream.logical.nodes import window_aggregate
 from millstream.logical.nodes.scan import Scan
 from millstream.runtime.aggregate import state
@@ -60,7 +61,8 @@ ODD = (call("COUNT", "s", distinct=Type.VARCHAR, filter="b"), call("SUM", "v", d
 
 
 def operator(calls: Sequence[AggregateCall], range_: int | None, slide: int | None) -> WindowAggregate:
-    node = window_aggregate.WindowAggregate(Scan("s", SCHEMA), range_, slide, ("g",), tuple(calls))
+    windows = None if range_ is None else Hopping(range_, slide or range_)
+    node = window_aggregate.WindowAggregate(Scan("s", SCHEMA), windows, ("g",), tuple(calls))
     return WindowAggregate(**node.parameters())
 
 

@@ -16,6 +16,7 @@ from millstream.algebra.aggregate.reduction import true_sum
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.windower import tumbling
 from millstream.errors import OutOfRange
 from millstream.runtime.aggregate.bucket import close_windows, drop_idle_bounds
 from millstream.runtime.operator.contract import Input, Operator
@@ -108,8 +109,8 @@ def test_windows_at_the_limits_of_a_column() -> None:
 
 def test_a_bound_below_all_windows_closes_none() -> None:
     bounds = Punctuations.from_column("v", "<", pl.Series([LEAST + 3], dtype=pl.Int64))
-    assert drop_idle_bounds(bounds, "v", 10, LEAST).end == LEAST
-    assert not len(close_windows(bounds, "v", 10, "window_end", pl.Int64()))
+    assert drop_idle_bounds(bounds, "v", tumbling(10), LEAST).end == LEAST
+    assert not len(close_windows(bounds, "v", tumbling(10), "window_end", pl.Int64()))
 
 
 def test_windows_that_end_after_the_last_timestamp() -> None:

@@ -14,6 +14,7 @@ from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.aggregate.reduction import GREATEST, LEAST, Operation, Reduction
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
+from millstream.algebra.windower import tumbling
 from millstream.runtime.aggregate import dense, pane_fold
 from millstream.runtime.aggregate.dense import Places
 from millstream.runtime.aggregate.pane_fold import PaneFold
@@ -99,15 +100,15 @@ def test_every_way_folds_alike(
         patch.setattr(pane_fold, "SLICE_ROWS", limits[0])
         patch.setattr(pane_fold, "SPAN", limits[1])
         patch.setattr(dense, "SPAN", limits[1])
-        assert same(PaneFold(pl.col(TS), pane, group, PARTIALS, "end")(page), group, rows)
+        assert same(PaneFold(pl.col(TS), tumbling(pane), group, PARTIALS, "end")(page), group, rows)
         cut = random.randint(0, size)
-        fold = PaneFold(pl.col(TS), pane, group, PARTIALS, TS, least=True)
+        fold = PaneFold(pl.col(TS), tumbling(pane), group, PARTIALS, TS, least=True)
         pieces = [fold(piece) for piece in (page.head(cut), page.slice(cut)) if piece.height]
         for made, piece in zip(pieces, [p for p in (page.head(cut), page.slice(cut)) if p.height], strict=True):
             assert made.height == len(expected(piece, pane, group))
             assert set(made[TS]) <= set(piece[TS])
             assert made[TS].is_sorted() or not in_order
-        merged = PaneFold(pl.col(TS), pane, group, MERGES, "end")(pl.concat(pieces))
+        merged = PaneFold(pl.col(TS), tumbling(pane), group, MERGES, "end")(pl.concat(pieces))
         assert same(merged, group, rows)
 
 
@@ -122,5 +123,5 @@ def test_keys_without_places() -> None:
 def test_the_least_of_fractions_is_left_to_others(operation: Operation) -> None:
     page = pl.DataFrame({"k": [1, 1], "x": [float("nan"), 2.0]})
     assert dense.dense(page, Places.of(page, ["k"]), [Reduction("m", operation, "x", pl.Float64())]) is None
-    found = PaneFold(pl.col(TS), 5, ["k"], [Reduction("m", operation, "x", pl.Float64())], "end")
+    found = PaneFold(pl.col(TS), tumbling(5), ["k"], [Reduction("m", operation, "x", pl.Float64())], "end")
     assert found(page.with_columns(pl.lit(1).alias(TS)))["m"].to_list() == [2.0]

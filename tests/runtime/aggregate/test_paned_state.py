@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.algebra import window
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.early import Prod, query_prod, stream_prod
 from millstream.algebra.punctuation.pattern import Pattern
@@ -18,8 +17,10 @@ from millstream.algebra.punctuation.restriction import below, equal
 from millstream.algebra.schema import FOREVER
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
+from millstream.algebra.windower import Hopping
 from millstream.control.mill.local import LocalMill
 from millstream.errors import OperatorError
+from millstream.logical import two_levels
 from millstream.logical.nodes import window_aggregate
 from millstream.logical.nodes.scan import Scan
 from millstream.runtime.aggregate import paned_state, state
@@ -48,7 +49,7 @@ def made(
     early: list[Any] = []
     stored: Any = None
     with (
-        patch.object(window, "MOST_SPREAD", 0 if in_panes else 1 << 40),
+        patch.object(two_levels, "MOST_SPREAD", 0 if in_panes else 1 << 40),
         patch.object(state, "FOLD_ROWS", fold),
         patch.object(paned_state, "PAIRS", 1 + fold),
         patch.object(paned_state, "CHUNK", 1 + 5 * fold),
@@ -101,7 +102,8 @@ def test_panes_equal_windows(
     inputs = [*steps(items, cut, schema, "ts"), Input(bound=FOREVER)]
     # Over another attribute the order of equal timestamps is not defined. Without lists, blocks are made.
     calls = tuple(AggregateCall(*call) for call in (CALLS if fold % 2 else EVERY if attribute else EVERY + ORDERED))
-    node = window_aggregate.WindowAggregate(Scan("s", schema), range_, slide, group, calls, attribute, early="top")
+    windows = Hopping(range_, slide)
+    node = window_aggregate.WindowAggregate(Scan("s", schema), windows, group, calls, attribute, early="top")
     asked = [
         Pattern(),
         Pattern.of(window_end=equal(slide)),

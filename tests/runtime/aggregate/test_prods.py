@@ -12,12 +12,12 @@ from millstream.algebra.punctuation.restriction import below, equal
 from millstream.algebra.schedule import aggressiveness, coverage
 from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.algebra.types import Type
+from millstream.algebra.windower import Hopping, tumbling
 from millstream.logical.nodes.pane_aggregate import PaneAggregate
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.window_aggregate import WindowAggregate
 from millstream.logical.plan import Plan
 from millstream.physical.plan.operators import ALONE, build
-from millstream.runtime.aggregate.bucket import window_ids
 from millstream.runtime.operator.contract import Input, Operator
 from millstream.runtime.operator.registry import Site
 
@@ -39,42 +39,44 @@ S = Schema.of(("ts", Type.BIGINT), ("volume", Type.BIGINT), kind=TimeKind.EXTERN
     ],
 )
 def test_w1_windows_of_a_tuple(time: int, range_: int, slide: int, ids: tuple[int, int]) -> None:
-    assert window_ids(time, range_, slide) == ids
+    assert Hopping(range_, slide).assign(time) == tuple((wid + 1) * slide for wid in ids)
 
 
 def test_w1_a_tuple_of_no_window() -> None:
-    first, last = window_ids(3, 5, 20)
+    first, last = Hopping(5, 20).assign(3)
     assert last < first
 
 
 @pytest.mark.parametrize(("bound", "wid"), [(220, 10), (240, 11), (239, 10), (19, -1)])
 def test_w2_windows_of_a_prod(bound: int, wid: int) -> None:
     for closed in (False, True):
-        assert ends_asked(below(bound, closed), 20) == below((wid + 1) * 20, closed=True)
-    assert ends_asked(equal(bound), 20) == equal((wid + 1) * 20)
+        assert ends_asked(below(bound, closed), tumbling(20)) == below((wid + 1) * 20, closed=True)
+    assert ends_asked(equal(bound), tumbling(20)) == equal((wid + 1) * 20)
 
 
 @pytest.mark.parametrize("bound", [240, 259])
 def test_w2_groups_stay(bound: int) -> None:
     schema = Schema.of(("ts", Type.BIGINT), ("sensor_id", Type.BIGINT), kind=TimeKind.EXTERNAL, time="ts")
     prod = stream_prod(parse_prod(f"{{<= {bound}, 1}}", schema), schema)
-    aggregate = built(WindowAggregate(Scan("s", schema), 60, 20, ("sensor_id",), calls("COUNT", None), early="top"))
+    windows = Hopping(60, 20)
+    aggregate = built(WindowAggregate(Scan("s", schema), windows, ("sensor_id",), calls("COUNT", None), early="top"))
     passed = aggregate.passed(prod.renamed({"sensor_id": ("sensor_id",)}), prod)
     assert str(passed) == "{sensor_id = 1, window_end <= 240}" and not passed.lost
 
 
 def test_w16_measures() -> None:
-    assert aggressiveness(30, 120) == 25 and aggressiveness(60, 120) == 50
+    assert aggressiveness(30, tumbling(120)) == 25 and aggressiveness(60, tumbling(120)) == 50
     assert latency(first=5, result=11) == 6 and latency(first=7, result=11) == 4
     assert accuracy(60, 50) == 80 and accuracy(120, 50) == -40
-    assert coverage(60, 120, 720) == pytest.approx(0.9167, abs=1e-4)
+    assert coverage(60, Hopping(720, 120)) == pytest.approx(0.9167, abs=1e-4)
 
 
 @pytest.mark.parametrize(("function", "top_only", "whole"), [("MAX", 55, 55), ("SUM", 107, 206)])
 def test_w19_prodding_the_topmost_level_alone(function: str, top_only: int, whole: int) -> None:
     """A prod that only the windows see misses what the panes hold."""
-    panes = PaneAggregate(Scan("s", S), 10, (), calls(function, "volume"), early="release")
-    windows = WindowAggregate(panes, 30, 10, (), panes.aggregates, over_panes=True, early="top", increments=True)
+    panes = PaneAggregate(Scan("s", S), tumbling(10), (), calls(function, "volume"), early="release")
+    hopping = Hopping(30, 10)
+    windows = WindowAggregate(panes, hopping, (), panes.aggregates, over_panes=True, early="top", increments=True)
     below_, above = built(panes), built(windows)
     for rows, bound in (([(104, 55), (113, 52), (125, 45)], 120), ([(126, 54)], 120)):
         frame = pl.DataFrame([(*row, row[0]) for row in rows], schema=["ts", "volume", TS], orient="row")

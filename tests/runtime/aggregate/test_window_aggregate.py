@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +20,7 @@ from millstream.algebra.schema import FOREVER, NEVER, TS, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.values import decode, encode
 from millstream.algebra.window import PANE_END
+from millstream.algebra.windower import Hopping
 from millstream.logical.nodes import pane_aggregate, window_aggregate
 from millstream.logical.nodes.scan import Scan
 from millstream.runtime.aggregate import state as group_state
@@ -54,22 +54,21 @@ def regular(
     attribute: str | None = None,
 ) -> WindowAggregate:
     named = tuple(AggregateCall(*call) for call in calls)
-    node = window_aggregate.WindowAggregate(Scan("s", schema), range_, slide, tuple(group), named, attribute)
-    return WindowAggregate(schema, node.schema, range_, slide, tuple(group), named, attribute)
+    windows = None if range_ is None else Hopping(range_, slide or range_)
+    return WindowAggregate(
+        **window_aggregate.WindowAggregate(Scan("s", schema), windows, tuple(group), named, attribute).parameters()
+    )
 
 
 def paned(
     schema: Schema, range_: int, slide: int, group: Sequence[str], calls: Any, attribute: str | None = None
 ) -> tuple[PaneAggregate, WindowAggregate]:
     named = tuple(AggregateCall(*call) for call in calls)
-    pane, group = math.gcd(range_, slide), tuple(group)
-    low = pane_aggregate.PaneAggregate(Scan("s", schema), pane, group, named, attribute)
+    windows, group = Hopping(range_, slide), tuple(group)
+    low = pane_aggregate.PaneAggregate(Scan("s", schema), windows.panes, group, named, attribute)
     above = None if attribute is None else PANE_END
-    top = window_aggregate.WindowAggregate(low, range_, slide, group, named, above, over_panes=True)
-    return (
-        PaneAggregate(schema, low.schema, pane, group, named, attribute),
-        WindowAggregate(low.schema, top.schema, range_, slide, group, named, above, over_panes=True),
-    )
+    top = window_aggregate.WindowAggregate(low, windows, group, named, above, over_panes=True)
+    return PaneAggregate(**low.parameters()), WindowAggregate(**top.parameters())
 
 
 def reference(items: Sequence[Element], **parameters: Any) -> WindowAggregateReference:

@@ -89,11 +89,8 @@ class EarlyAnswers(Reported):
     def _steering(self, name: str, schedule: Schedule) -> Steering:
         """The steering of a query; a new one if the query is new or was altered."""
         held = self._held.get(name)
-        if held is not None and (held.target, held.lead, held.slide) == (
-            schedule.accuracy,
-            schedule.lead,
-            schedule.slide,
-        ):
+        wanted = schedule.accuracy, schedule.lead, schedule.windows
+        if held is not None and (held.target, held.lead, held.windows) == wanted:
             return held
-        begun = Steering.begun(schedule.accuracy, schedule.slide, schedule.range)
-        return replace(begun, level=-(-schedule.lead * STEPS // schedule.slide))
+        begun = Steering.begun(schedule.accuracy, schedule.windows)
+        return replace(begun, level=-(-schedule.lead * STEPS // schedule.windows.step))

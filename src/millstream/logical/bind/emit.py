@@ -11,6 +11,7 @@ from millstream.algebra.schedule import Schedule, lead_of
 from millstream.algebra.steering import Steering
 from millstream.algebra.types import Type
 from millstream.algebra.window import WINDOW_END, WINDOW_START
+from millstream.algebra.windower import Windower
 from millstream.errors import BindError, PlanError
 from millstream.lang import ast
 from millstream.logical.assessing import assessed, compared
@@ -48,7 +49,7 @@ def _quality(clause: ast.Emit, plan: Plan, top: WindowAggregate, catalog: Catalo
     declared, value = catalog.library.find(clause.quality), compared(plan, top, numbers=False)
     if declared is None or declared.methods or not declared.signature.type.is_numeric:
         raise BindError("M2109", f"QUALITY: '{clause.quality}' is no such function", hint=hint, **clause.place)
-    if value is None or top.range is None or top.attribute is not None:
+    if value is None or top.windows is None or top.attribute is not None:
         message = "QUALITY needs an aggregate with a window over the time of the stream"
         raise PlanError("M3039", message, hint=hint, **clause.place)
     types = (top.schema.type_of(value), top.schema.type_of(value), Type.DOUBLE)
@@ -65,25 +66,25 @@ def schedule_of(clause: ast.Emit, top: WindowAggregate) -> Schedule | None:
     unit = top.input.schema.unit
     if clause.every is not None:
         return Schedule(period=units(clause.every, unit, "the period of EMIT EARLY"), system=clause.system)
-    if top.range is None or top.slide is None or top.attribute is not None:
+    windows = top.windows
+    if windows is None or top.attribute is not None:
         message = "EMIT EARLY before the end of a window, without a window over the time of the stream"
         raise PlanError("M3036", message, hint="EMIT EARLY EVERY 10 SECONDS, or EMIT EARLY alone", **clause.place)
     if clause.accuracy is not None:
-        return _steered(clause, clause.accuracy, top)
+        return _steered(clause, clause.accuracy, top, windows)
     if clause.before is not None:
         lead = int(clause.before.total * unit)
     else:
         assert clause.percent is not None
-        lead = lead_of(clause.percent, top.slide)
-    _check_lead(clause, lead, top)
-    return Schedule(top.slide, top.range, lead, system=clause.system, **_beyond(top))
+        lead = lead_of(clause.percent, windows)
+    _check_lead(clause, lead, top, windows)
+    return Schedule(windows, lead, system=clause.system, **_beyond(top))
 
 
-def _check_lead(clause: ast.Emit, lead: int, top: WindowAggregate) -> None:
+def _check_lead(clause: ast.Emit, lead: int, top: WindowAggregate, windows: Windower) -> None:
     """Refuse a time at which a window has no tuple yet, or is closed."""
-    assert top.range is not None
     hint = "EMIT EARLY AT 80 %: when 80 % of the last slide of a window have passed"
-    if lead >= top.range:
+    if lead >= windows.length:
         message = "EMIT EARLY before a window begins, when it has no tuples"
         raise PlanError("M3036", message, hint=hint, **clause.place)
     if lead < 0 and not clause.system and top.input.schema.ordered:
@@ -92,24 +93,23 @@ def _check_lead(clause: ast.Emit, lead: int, top: WindowAggregate) -> None:
         raise PlanError("M3036", message, hint=hint, **clause.place)
 
 
-def _steered(clause: ast.Emit, accuracy: Fraction, top: WindowAggregate) -> Schedule:
+def _steered(clause: ast.Emit, accuracy: Fraction, top: WindowAggregate, windows: Windower) -> Schedule:
     """A schedule that begins with a lead and changes it."""
-    assert top.range is not None and top.slide is not None
     if not 0 < accuracy < 100:
         hint = "EMIT EARLY WITH ACCURACY 95 %"
         raise PlanError("M3039", f"an accuracy of {float(accuracy):g} % cannot be kept", hint=hint, **clause.place)
     if not clause.quality and not any(call.type.is_numeric for call in top.aggregates):
         hint = "EMIT EARLY AT 80 %, or an aggregate that is a number"
         raise PlanError("M3039", "accuracy is that of a number, and no aggregate is one", hint=hint, **clause.place)
-    lead = Steering.begun(float(accuracy), top.slide, top.range).lead
-    return Schedule(top.slide, top.range, lead, system=clause.system, accuracy=float(accuracy), **_beyond(top))
+    lead = Steering.begun(float(accuracy), windows).lead
+    return Schedule(windows, lead, system=clause.system, accuracy=float(accuracy), **_beyond(top))
 
 
 def _beyond(top: WindowAggregate) -> dict[str, Any]:
     """Where tuples of an aggregate may be beyond those of the stream that passes the marks."""
     below = [*top.input.walk()]
-    ranges = [part.range or 0 for part in below if isinstance(part, WindowAggregate)]
-    return {"delay": sum(ranges), "several": sum(isinstance(part, Scan) for part in below) > 1}
+    windows = [part.windows for part in below if isinstance(part, WindowAggregate) and part.windows is not None]
+    return {"delay": sum(each.length for each in windows), "several": sum(isinstance(part, Scan) for part in below) > 1}
 
 
 def check_stream(clause: ast.Emit, plan: Plan, catalog: Catalog) -> None:

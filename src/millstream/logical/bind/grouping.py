@@ -22,6 +22,7 @@ from millstream.algebra.python.definition import Declaration
 from millstream.algebra.schema import TS
 from millstream.algebra.types import Type
 from millstream.algebra.window import WINDOW_END, WINDOW_TIME
+from millstream.algebra.windower import Windower
 from millstream.errors import BindError, MillstreamError, PlanError
 from millstream.lang import ast
 from millstream.lang.aggregate.ast import UserCall
@@ -45,8 +46,7 @@ _WHATEVER_THE_GROUPS = ("M2008", "M2009")
 class AggregateWindow:
     """The window of an aggregate; `attribute` is the windowing column, None for the stream's time."""
 
-    range: int | None = None
-    slide: int | None = None
+    windows: Windower | None = None
     attribute: str | None = None
     integer: bool = False
     """True if window ends are BIGINT, False for TIMESTAMP."""
@@ -93,13 +93,13 @@ class AggregateBinder:
 
     def _pseudo(self, node: ast.Expr) -> str | None:
         """Return the window column that a name refers to, if there is a window."""
-        named = self.window.range is not None and isinstance(node, ast.Name) and len(node.parts) == 1
+        named = self.window.windows is not None and isinstance(node, ast.Name) and len(node.parts) == 1
         return str(node) if named and str(node) in PSEUDO_COLUMNS else None
 
     def _column(self, bound: Expression, stem: str) -> str:
         """Return the input column that holds the expression: the column itself, or one to be computed below."""
         # The aggregate itself emits the window columns.
-        collides = stem == "group" and self.window.range is not None
+        collides = stem == "group" and self.window.windows is not None
         if isinstance(bound, Column) and bound.name != TS and not (collides and bound.name in PSEUDO_COLUMNS):
             return bound.name
         if bound not in self.computed:
@@ -224,7 +224,7 @@ class AggregateBinder:
             source = Project(source, own + copies(source.schema) + rest)  # punctuation restricts the first of a name
         groups = tuple(name for _, name in self.groups)
         window, calls = self.window, tuple(self.calls.values())
-        made = WindowAggregate(source, window.range, window.slide, groups, calls, window.attribute)
+        made = WindowAggregate(source, window.windows, groups, calls, window.attribute)
         asks = self.revision or self.estimate is not None
         return replace(made, finality=self.finality, early="top" if asks else "")
 
@@ -233,7 +233,7 @@ class AggregateBinder:
         node = self.estimate
         if node is None:
             return
-        if self.window.range is None or self.window.attribute is not None:
+        if self.window.windows is None or self.window.attribute is not None:
             hint = "s [RANGE 60 SECONDS]"
             raise PlanError("M3038", f"{node} needs a window over the time of the stream", hint=hint, **node.place)
         for _, name in self.groups:
@@ -247,16 +247,16 @@ class AggregateBinder:
     def revised(self, plan: Plan) -> Plan:
         """Return the result of the aggregate with the numbers of its answers and with estimates, if the query shows
         them."""
-        ends = (WINDOW_END,) if self.window.range is not None else ()
+        ends = (WINDOW_END,) if self.window.windows is not None else ()
         keys = (*ends, *(name for _, name in self.groups))
         plan = Revise(plan, keys) if self.revision else plan
         if self.estimated is None:
             return plan
-        call, range_ = self.calls[self.estimated], self.window.range
-        assert range_ is not None
+        call, windows = self.calls[self.estimated], self.window.windows
+        assert windows is not None
         kind, needed = kind_of(call), tuple(self.calls[each].name for each in moments(self.estimated))
         assert kind is not None
-        return Assess(plan, keys, call.name, kind, range_, self.window.slide or range_, needed, estimates=True)
+        return Assess(plan, keys, call.name, kind, windows, needed, estimates=True)
 
 
 def is_pseudo(node: ast.Expr, name: str, scope: Scope) -> bool:

@@ -259,7 +259,7 @@ def _aggregate_window(select: ast.Select, entries: tuple[Entry, ...], scope: Sco
             message = "an aggregate over a whole stream never has a result"
             raise PlanError("M3022", message, hint=f"add a window: {example}")
         return AggregateWindow()
-    return AggregateWindow(*window, None if attribute is None else attribute.name, unit == 1)
+    return AggregateWindow(window, None if attribute is None else attribute.name, unit == 1)
 
 
 def _aggregated(select: ast.Select, entries: tuple[Entry, ...], scope: Scope, plan: Plan) -> Plan:

@@ -14,6 +14,7 @@ from millstream.algebra.expression import Expression
 from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
+from millstream.algebra.windower import Windower
 from millstream.logical.contract.offers import Offers
 from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.answering import Answering
@@ -37,8 +38,7 @@ class Assess(Answering):
     keys: tuple[str, ...]
     value: str
     kind: str
-    range: int
-    slide: int
+    windows: Windower
     moments: tuple[str, ...] = ()
     estimates: bool = False
     quality: Expression | None = None
@@ -77,9 +77,11 @@ class Assess(Answering):
 
     def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         early = StatePart("answers", ("the final rows of the aggregate",))
-        history = StatePart("history", ("the last answers of each group",), purged=False, length=2000 * self.slide)
+        history = StatePart(
+            "history", ("the last answers of each group",), purged=False, length=2000 * self.windows.step
+        )
         return (early, history) if self.estimates else (early,)
 
     def parameters(self) -> dict[str, Any]:
-        known = "schema", "keys", "value", "kind", "range", "slide", "moments", "estimates", "quality", "owner", "inner"
+        known = "schema", "keys", "value", "kind", "windows", "moments", "estimates", "quality", "owner", "inner"
         return self.values(*known, "timed")

@@ -8,6 +8,7 @@ from typing import Any
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.window import PANE_END
+from millstream.algebra.windower import Windower
 from millstream.logical.nodes.kinds.grouped import Grouped
 from millstream.logical.plan import Plan
 from millstream.logical.windows import spelled
@@ -15,13 +16,13 @@ from millstream.logical.windows import spelled
 
 @dataclass(frozen=True, slots=True)
 class PaneAggregate(Grouped):
-    """Partial results per tumbling pane of length gcd(range, slide). With `partials` it merges those that sources
+    """Partial results per pane of windows; `windows` are the panes. With `partials` it merges those that sources
     computed."""
 
     stem = "pane_aggregate"
 
     input: Plan
-    pane: int
+    windows: Windower
     group: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
     attribute: str | None = None
@@ -43,20 +44,12 @@ class PaneAggregate(Grouped):
 
     @property
     def lengths(self) -> tuple[int | None, int]:
-        return (self.pane if self.timed else None), 1
-
-    @property
-    def spans(self) -> tuple[int, int] | None:
-        return self.pane, self.pane
-
-    @property
-    def panes(self) -> tuple[int, tuple[int, int] | None] | None:
-        return (self.pane, None) if self.attribute is None and not self.partials else None
+        return (self.windows.length if self.timed else None), 1
 
     def describe(self) -> str:
         early = f" early {self.early}" if self.early else ""
-        pane = spelled(self.pane, self.unit(self.input.schema))
+        pane = spelled(self.windows.length, self.unit(self.input.schema))
         return f"PaneAggregate [PANE {pane}{self._over()}]{self._calls()}{early}"
 
     def parameters(self) -> dict[str, Any]:
-        return Grouped.parameters(self) | self.values("pane", "early")
+        return Grouped.parameters(self) | self.values("windows", "early")

@@ -27,16 +27,17 @@ from millstream.algebra.identity import digest
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER, TS, Attribute, Schema
 from millstream.algebra.values import value
+from millstream.algebra.windower import Windower
+from millstream.logical import two_levels
 from millstream.logical.fused import fused
 from millstream.logical.nodes.kinds.grouped import Grouped
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
-from millstream.logical.references import references
 from millstream.optimizer.context import bottom_up
 from millstream.physical.plan.operators import build_pipeline
 from millstream.physical.plan.placeholders import reads_a_stream
-from millstream.runtime.aggregate.bucket import drop_idle_bounds, in_a_window
+from millstream.runtime.aggregate.bucket import drop_idle_bounds
 from millstream.runtime.aggregate.pane_fold import PaneFold
 from millstream.runtime.operator.contract import Input
 from millstream.runtime.pipeline.pipeline import Pipeline
@@ -45,15 +46,15 @@ from millstream.runtime.pipeline.pipeline import Pipeline
 @value("partial")
 @dataclass(frozen=True)
 class Partial:
-    """A partial aggregation at a source: `input` is a scan under selections and projections, `pane` the length of a
-    pane, `gaps` the range and slide of windows that leave some times out. A plain value; its operators are built when
+    """A partial aggregation at a source: `input` is a scan under selections and projections, `gaps` are windows that
+    leave some times out. A plain value; its operators are built when
     they are first needed, in the process that needs them."""
 
     input: Plan
-    pane: int
+    panes: Windower
     group: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
-    gaps: tuple[int, int] | None = None
+    gaps: Windower | None = None
 
     @cached_property
     def schema(self) -> Schema:
@@ -77,7 +78,7 @@ class Partial:
         pipeline, fold = self._steps
         kept = pipeline.process([Input(page)]).rows if page.height else None
         if kept is not None and self.gaps is not None:
-            kept = kept.filter(in_a_window(pl.col(TS), *self.gaps))
+            kept = kept.filter(self.gaps.holds(pl.col(TS)))
         if kept is None or not kept.height:
             return self.schema.empty()
         made = fold(kept)
@@ -96,7 +97,7 @@ class Partial:
         punctuations = punctuations.select({name: name for name in known})
         if time is None or len(punctuations) < 2:
             return punctuations
-        return drop_idle_bounds(punctuations, time, self.pane, NEVER).punctuations
+        return drop_idle_bounds(punctuations, time, self.panes, NEVER).punctuations
 
     @property
     def _chain(self) -> list[Plan]:
@@ -111,7 +112,7 @@ class Partial:
     @cached_property
     def _steps(self) -> tuple[Pipeline, PaneFold]:
         reductions = [made for call in self.aggregates for made in call.reductions()]
-        fold = PaneFold(pl.col(TS), self.pane, self.group, reductions, TS, least=True)
+        fold = PaneFold(pl.col(TS), self.panes, self.group, reductions, TS, least=True)
         return build_pipeline(self._chain[:-1]), fold
 
     def __getstate__(self) -> dict[str, Any]:
@@ -131,16 +132,10 @@ class PartialSplit:
 def split_aggregate(plan: Plan) -> PartialSplit | None:
     """Split a plan at its first aggregate that can be split, or return None. The new plan may have another one.
 
-    An aggregate can be split if it reads a stream through nothing but selections and projections, its windows are over
-    the stream's time, and its functions are mergeable. A function that needs all values of a group at once (COUNT of
-    distinct values, a median) is not mergeable, nor is one that depends on their order (the first, the last): shards
-    compute these.
-
-    Not split although it would be possible: windows over another column and groups without windows, which are stamped
-    with their newest tuple and close by punctuation, so that they may stay for any length of time; groups by the time
-    itself, or panes so short, that hardly two tuples would share a partial result; and columns that would have the same
-    name in the partial stream. Nor is an aggregate over Python functions split: the tasks that read streams do not have
-    their code. Nor one that answers prods, which stand among the tuples of the stream.
+    An aggregate can be split if it reads a stream through nothing but selections and projections, two levels pay
+    (`logical/two_levels.py`), and no two columns would have the same name in the partial stream. A function that
+    needs all values of a group at once (COUNT of distinct values, a median) is not mergeable, nor is one that depends
+    on their order (the first, the last): shards compute these.
     """
     aggregates = [node for node in plan.walk() if isinstance(node, Grouped)]
     found = next(((node, made) for node in aggregates if (made := _partial(node)) is not None), None)
@@ -156,14 +151,10 @@ def split_aggregate(plan: Plan) -> PartialSplit | None:
 
 def _partial(node: Grouped) -> Partial | None:
     """The partial aggregation for an aggregate; None if it cannot be split."""
-    if node.panes is None or not reads_a_stream(node.input) or node.input.schema.time in node.group:
+    panes = two_levels.of_sources(node) if reads_a_stream(node.input) else None
+    if panes is None or node.windows is None:
         return None
-    if node.early:
-        return None
-    if any(True for _ in references(node.input)):
-        return None
-    pane, gaps = node.panes
-    made = Partial(node.input, pane, node.group, node.aggregates, gaps)
+    gaps = node.windows if node.windows.gaps else None
+    made = Partial(node.input, panes, node.group, node.aggregates, gaps)
     names = made.schema.names
-    mergeable = all(call.mergeable for call in node.aggregates)
-    return made if mergeable and len(set(names)) == len(names) else None
+    return made if len(set(names)) == len(names) else None

@@ -2,14 +2,14 @@
 
 | a prod asks for | the aggregate answers for |
 |---|---|
-| time `< v` or `<= v` | windows that end by v, rounded down to a slide |
+| time `< v` or `<= v` | windows that end by v, rounded down to an end |
 | time `= v` | the window that ends at v, rounded down |
 | values of a group, or of ends or starts of windows below that are one | these groups |
 | time, without windows | all groups if an aggregate below has windows, otherwise nothing |
 | anything else | nothing |
 | nothing | all open windows and groups |
 
-Behind the aggregate time is the end of a window, and a bound on it is not rounded: windows above have a slide of their
+Behind the aggregate time is the end of a window, and a bound on it is not rounded: windows above have ends of their
 own. Groups that are ends or starts of its windows get it rounded. A prod of one query speaks of the output of its
 topmost aggregate; aggregates below answer for everything.
 """
@@ -61,7 +61,7 @@ class AskedGroups:
 
     def _bounds(self, asked: Asked) -> bool:
         """Return whether it asks for windows: by the stream's time, or by the attribute that they are over."""
-        ends = (name for name, _, back in asked.windows if not back)
+        ends = (name for name, _, starts in asked.windows if not starts)
         return asked.time if self._state.windowing is None else self._state.windowing in (*asked.names, *ends)
 
     def _ends(self, asked: Asked) -> Restriction:
@@ -71,15 +71,15 @@ class AskedGroups:
         if self.inner and not wanted.is_empty:
             last = max(wanted.values, default=wanted.hi)
             wanted = ANY if last is None else below(last, closed=True)
-        return ends_asked(wanted, self._state.slide)
+        return ends_asked(wanted, self._state.windows)
 
     def passed(self, prod: Prod, arrived: Prod) -> Prod:
         """Return the prod to pass on: `prod` has the names of group columns; what `arrived` asks of windows is asked of
         their ends."""
-        end, slide, range_ = self._state.end, self._state.slide, self._state.range
+        end, own = self._state.end, self._state.windows
         if end is None:
             return prod
-        windows = (end, slide, 0), (WINDOW_START, slide, range_)
+        windows = (end, own, False), (WINDOW_START, own, True)
         asked: list[Asked] = []
         for before, after in zip(arrived.asked, prod.asked, strict=True):
             bounds = self._bounds(before)

@@ -30,6 +30,7 @@ from millstream.algebra.qualities import Accuracy, Qualities, accuracies
 from millstream.algebra.schema import FOREVER, NEVER, TS, Schema
 from millstream.algebra.shed import Shed
 from millstream.algebra.window import WINDOW_END
+from millstream.algebra.windower import Windower
 from millstream.runtime.aggregate.closed_answers import reached_by, still_open
 from millstream.runtime.aggregate.estimates import DEVIATION, VALUE, estimated
 from millstream.runtime.aggregate.history import BIN, COUNT, EARLY, END, FINAL, GAP, SHARE, History, bin_of
@@ -59,8 +60,7 @@ class Assess(Operator, TakesEarly, RewritesProds, Disclaims, LacksShed, Reports)
         keys: tuple[str, ...],
         value: str,
         kind: str,
-        range: int,
-        slide: int,
+        windows: Windower,
         moments: tuple[str, ...] = (),
         estimates: bool = False,
         quality: Expression | None = None,
@@ -70,7 +70,7 @@ class Assess(Operator, TakesEarly, RewritesProds, Disclaims, LacksShed, Reports)
     ) -> None:
         self.schema, self.owner, self.inner, self.timed = schema, owner, inner, timed
         self._keys, self._groups = list(keys), [name for name in keys if name != WINDOW_END]
-        self._value, self._kind, self._range, self._slide = value, kind, range, slide
+        self._value, self._kind, self._windows = value, kind, windows
         self._moments, self._estimates = moments, estimates
         types = schema.polars
         self._type = types[value] if quality is not None else pl.Float64()
@@ -80,7 +80,7 @@ class Assess(Operator, TakesEarly, RewritesProds, Disclaims, LacksShed, Reports)
         self._pending = StateTable({name: types[name] for name in keys} | numbers)
         self._shed = ShedResults({name: types[name] for name in keys}, WINDOW_END, 1)
         hourly = isinstance(types[WINDOW_END], pl.Datetime)
-        self._history = History({name: types[name] for name in self._groups}, slide, hourly=hourly)
+        self._history = History({name: types[name] for name in self._groups}, windows.step, hourly=hourly)
         self._now = NEVER
         """The time of the last prod."""
         self._first = FOREVER
@@ -145,8 +145,8 @@ class Assess(Operator, TakesEarly, RewritesProds, Disclaims, LacksShed, Reports)
             self._judge(pairs)
         if self._estimates:
             whole = pairs.drop_nulls(SHARE)
-            if self._range > self._slide:
-                whole = whole.filter(pl.col(END) - self._range + self._slide >= self._first)
+            if self._windows.most > 1:
+                whole = whole.filter(self._windows.start(pl.col(END)) + self._windows.step >= self._first)
             self._history.add(whole.cast({EARLY: pl.Float64, FINAL: pl.Float64}), self._now)
 
     def _judge(self, pairs: pl.DataFrame) -> None:
@@ -164,7 +164,7 @@ class Assess(Operator, TakesEarly, RewritesProds, Disclaims, LacksShed, Reports)
         calls = self._quality
         if calls is None:
             return pairs.select(accuracies(pl.col(EARLY), pl.col(FINAL))).to_series()
-        gap = (1 - pl.col(SHARE)) * self._range / self._unit
+        gap = (1 - pl.col(SHARE)) * self._windows.length / self._unit
         made = calls.for_items(pairs.with_columns(gap.alias(GAP)))
         return made.select(to_polars(calls.items[0]).cast(pl.Float64)).to_series()
 
@@ -218,8 +218,8 @@ class Assess(Operator, TakesEarly, RewritesProds, Disclaims, LacksShed, Reports)
         """The share of the window's time that has passed at a prod."""
         if prod.time is None:
             return pl.lit(None, pl.Float64)
-        start = pl.col(WINDOW_END).to_physical().cast(pl.Int64) - self._range
-        return ((float(prod.time) - start) / self._range).clip(0.0, 1.0)
+        start = self._windows.start(pl.col(WINDOW_END).to_physical().cast(pl.Int64))
+        return ((float(prod.time) - start) / self._windows.length).clip(0.0, 1.0)
 
     def _keep(self, answers: pl.DataFrame) -> None:
         """Keep early values for comparison, each in place of the one before in the same part of its window."""

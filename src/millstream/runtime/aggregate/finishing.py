@@ -1,14 +1,15 @@
 """Output rows of partial results, column by column: only what is computed goes through Polars' query planner.
 
+>>> from millstream.algebra.windower import tumbling
 >>> groups = pl.DataFrame({"end": [20, 30], "n": [4, 5], "m": [2, 2]})
 >>> mean = (pl.col("n") / pl.col("m")).alias("mean")
->>> Finishing([Moved("start", "end", -10), pl.col("n"), mean, pl.lit("a").alias("l")])(groups).rows()
+>>> Finishing([Moved("start", "end", tumbling(10).start), pl.col("n"), mean, pl.lit("a").alias("l")])(groups).rows()
 [(10, 4, 2.0, 'a'), (20, 5, 2.5, 'a')]
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -22,18 +23,18 @@ _HEIGHT = "__height"
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A column `name` of times at a fixed distance `by` from those in another one, as integers or of a type."""
+    """A column `name` of times computed of those in another one, as integers or of a type."""
 
     name: str
     column: str
-    by: int
+    change: Callable[[pl.Series], pl.Series]
     type: pl.DataType | None = None
 
     def __call__(self, groups: pl.DataFrame) -> pl.Series:
         column = groups.get_column(self.column)
         if column.dtype.is_temporal():
             column = column.to_physical() if column.dtype == pl.Date else column.cast(pl.Int64)
-        moved = (column + self.by).alias(self.name)
+        moved = self.change(column).alias(self.name)
         return moved if self.type is None else moved.cast(self.type)
 
 

@@ -57,15 +57,15 @@ class GroupedAggregate(Operator, RewritesProds, Disclaims, Watches, AwaitsTime):
         self._doomed = Doomed({name: state.table.schema[name] for name in watchable}, calls)
         self.schema, self._following = schema, state.closing
         self.timed = state.timed or bool(state.closing)
-        self._state, self._slide, self._time = state, state.slide, state.closed_by
+        self._state, self._windower, self._time = state, state.windows, state.closed_by
         self._asked = AskedGroups(state)
-        self._stamp = pl.col(TS) if state.end is None or not state.timed else Moved(TS, state.end, -1)
+        self._stamp = pl.col(TS) if state.end is None or not state.timed else Moved(TS, state.end, _last_instant)
         self._finish = Finishing([*columns, self._stamp])
         self._names = {name: name for name in (*state.group, *([self._time] if self._time is not None else []))}
         self._stretches: Stretches | None = None
         if self._time is not None and state.end is not None:
             more: dict[str, Any] = {"panes": state.over_panes, "dated": state.dated, "ordered": schema.ordered}
-            self._stretches = Stretches(self._time, state.end, state.range, state.slide, **more)
+            self._stretches = Stretches(self._time, state.end, state.windows, **more)
         self._reached = NEVER  # window ends up to here are closed by emitted punctuations on time alone
         self._emitted: PunctuationSet | None = None  # made for the first other punctuation
         self._closed = NEVER  # window ends up to here are closed, by punctuation or by time
@@ -97,11 +97,11 @@ class GroupedAggregate(Operator, RewritesProds, Disclaims, Watches, AwaitsTime):
         self._bound = max(self._bound, port.bound, self._progress_in)
         timely = NONE
         if self._state.timed:
-            end = max(closed_end(self._bound, self._slide), reached)
+            end = max(closed_end(self._bound, self._windower), reached)
         else:
             end, timely = FOREVER if self._bound == FOREVER else reached, self._following.advance(self._bound)
             if len(timely) and self._state.end is not None and self._time is not None:
-                timely, by_time, _ = drop_idle_bounds(timely, self._time, self._slide, self._closed)
+                timely, by_time, _ = drop_idle_bounds(timely, self._time, self._windower, self._closed)
                 end, timely = max(end, by_time), timely.select({name: name for name in self._state.group})
         rows, exceeding = None, None
         if len(new) or len(timely) or end > self._closed:
@@ -145,13 +145,13 @@ class GroupedAggregate(Operator, RewritesProds, Disclaims, Watches, AwaitsTime):
         usable, end, reached = self._state.over_time(punctuations.with_progress(NEVER)), self._state.end, NEVER
         if self._time is not None and self._stretches is not None:
             usable = self._stretches.join(usable)
-            usable, reached, ends = drop_idle_bounds(usable, self._time, self._slide, self._reached)
+            usable, reached, ends = drop_idle_bounds(usable, self._time, self._windower, self._reached)
             if ends is not None and self._emitted is None:
                 return self._closing(ends), None, reached
         usable = usable.select(self._names)
         if self._time is not None and end is not None and self._stretches is not None:
             usable = close_windows(
-                self._stretches.ends(usable), self._time, self._slide, end, self._state.table.schema[end]
+                self._stretches.ends(usable), self._time, self._windower, end, self._state.table.schema[end]
             )
         if not len(usable):
             return usable, None, reached
@@ -172,7 +172,7 @@ class GroupedAggregate(Operator, RewritesProds, Disclaims, Watches, AwaitsTime):
     def _progress(self) -> int:
         """Return the progress to emit, or NEVER if it is not higher than before."""
         if self._state.timed:
-            progress = closed_end(self._progress_in, self._slide)
+            progress = closed_end(self._progress_in, self._windower)
         else:
             progress = self._oldest(self._progress_in) if self._progress_in > self._progress_out else NEVER
         if progress <= self._progress_out:
@@ -320,7 +320,7 @@ class GroupedAggregate(Operator, RewritesProds, Disclaims, Watches, AwaitsTime):
         return bool(self._state)
 
     def needs(self) -> int:
-        return max(self._state.first_end(), self._closed + self._slide) if self._state.timed else FOREVER
+        return max(self._state.first_end(), self._windower.following(self._closed)) if self._state.timed else FOREVER
 
     def output_bound(self, bounds: Sequence[int]) -> int:
         bound = min(bounds)
@@ -362,3 +362,7 @@ class GroupedAggregate(Operator, RewritesProds, Disclaims, Watches, AwaitsTime):
         if self._doomed.watched and self._doomed.taken:
             self._doom()
         return self._state.count()
+
+
+def _last_instant(ends: pl.Series) -> pl.Series:
+    return ends - 1

@@ -14,21 +14,22 @@ from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.ranges import LIMITS
 from millstream.algebra.types import Type, format_value
 from millstream.algebra.window import WINDOW_START
+from millstream.algebra.windower import INSTANTS, Windower
 
 
 class ResultCheck:
-    """Checks the complete partial results of groups. `end` names the column of window ends, and `range_` is their
-    range; None: there are no windows."""
+    """Checks the complete partial results of groups. `windows`: the column of their ends, and what they are."""
 
     def __init__(
-        self, calls: Sequence[AggregateCall], group: Sequence[str], end: str | None = None, range_: int = 0
+        self, calls: Sequence[AggregateCall], group: Sequence[str], windows: tuple[str, Windower] | None = None
     ) -> None:
         self._checks = [
             (call, fits, call.computed.surely_fits, [part.name for part in call.partials])
             for call in calls
             if (fits := call.fits()) is not None
         ]
-        self._group, self._end, self._range = group, end, range_
+        self._group, self._end = group, None if windows is None else windows[0]
+        self._windows = INSTANTS if windows is None else windows[1]
 
     def __call__(self, groups: pl.DataFrame) -> pl.DataFrame | None:
         """Return the reasons why results do not fit, by result column; None if all of them fit."""
@@ -58,8 +59,8 @@ class ResultCheck:
         reasons: dict[str, pl.Series] = {}
         if last > most:
             reasons[end] = _reasons(ends, ends > most, "end")
-        if first - self._range < least:
-            starts = ends - self._range
+        if self._windows.start(first) < least:
+            starts = self._windows.start(ends)
             reasons[WINDOW_START] = _reasons(starts, starts < least, "start")
         return reasons
 
@@ -72,7 +73,7 @@ class ResultCheck:
             return ""
         column = found.get_column(self._end)
         end = int(column.cast(pl.Int64)[0])
-        return f", window [{_written(end - self._range, column.dtype)}, {_written(end, column.dtype)})"
+        return f", window [{_written(self._windows.start(end), column.dtype)}, {_written(end, column.dtype)})"
 
 
 def _written(bound: int, dtype: pl.DataType) -> str:

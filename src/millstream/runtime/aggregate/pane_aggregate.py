@@ -2,9 +2,9 @@
 
 | | |
 |---|---|
-| computes | partial results per pane (a tumbling window of length gcd(range, slide)) and group |
+| computes | partial results per pane (`algebra/windower.py`) and group |
 | state | a partial result per open pane and group |
-| punctuation in → purged → out | `[ts < v, groups]` → panes that end by v → `[pane_end <= v // pane * pane, groups]` |
+| punctuation in → purged → out | `[ts < v, groups]` → panes that end by v → `[pane_end <= …, groups]` |
 | | `[ts in [u, v), groups]` → panes within it → `[pane_end in (…, …], groups]` |
 | | `[groups]` → all panes of these groups → itself |
 | | any other → nothing → nothing; a punctuation that an earlier one covers is not emitted |
@@ -32,6 +32,7 @@ from millstream.algebra.early import Prod
 from millstream.algebra.schema import Schema
 from millstream.algebra.shed import Shed
 from millstream.algebra.window import PANE_END
+from millstream.algebra.windower import Windower
 from millstream.runtime.aggregate.grouped import GroupedAggregate
 from millstream.runtime.aggregate.state import GroupState
 from millstream.runtime.operator.capabilities import AnswersProds, LacksShed
@@ -44,7 +45,7 @@ class PaneAggregate(GroupedAggregate, AnswersProds, LacksShed):
         self,
         input_schema: Schema,
         schema: Schema,
-        pane: int,
+        windows: Windower,
         group: tuple[str, ...],
         aggregates: tuple[AggregateCall, ...],
         attribute: str | None = None,
@@ -53,7 +54,7 @@ class PaneAggregate(GroupedAggregate, AnswersProds, LacksShed):
     ) -> None:
         end = PANE_END, schema.type_of(PANE_END).polars
         state = GroupState(
-            input_schema, group, aggregates, end=end, range_=pane, slide=pane, attribute=attribute, partials=partials
+            input_schema, group, aggregates, end=end, windows=windows, attribute=attribute, partials=partials
         )
         super().__init__(schema, state, [pl.col(name) for name in schema.names])
         self.answers, self._releases = bool(early), early == "release"

@@ -24,7 +24,8 @@ import polars as pl
 from millstream.algebra.aggregate.reduction import Reduction
 from millstream.algebra.arrays import Integers
 from millstream.algebra.schema import FOREVER
-from millstream.runtime.aggregate.bucket import check_ends, pane_end
+from millstream.algebra.windower import Windower
+from millstream.runtime.aggregate.bucket import check_ends
 from millstream.runtime.aggregate.dense import SPAN, Places, dense, reduce
 from millstream.runtime.operator.frames import beside, put, stack, take
 
@@ -42,14 +43,15 @@ def grouped(frame: pl.DataFrame, keys: Sequence[pl.Expr | str], values: Sequence
 
 
 class PaneFold:
-    """`time` is the time of a row as an integer, never NULL. `label` names the Int64 column that identifies the pane:
-    by its end or, with `least`, by the least time among its rows, or of the group in it; either is valid. With `least`,
-    results of rows in order of time are in order too. `column`: the column that has this time, and what is added."""
+    """`time` is the time of a row as an integer, never NULL; its pane is that of `panes` which ends first after it.
+    `label` names the Int64 column that identifies the pane: by its end or, with `least`, by the least time among its
+    rows, or of the group in it; either is valid. With `least`, results of rows in order of time are in order too.
+    `column`: the column that has this time, and what is added."""
 
     def __init__(
         self,
         time: pl.Expr,
-        pane: int,
+        panes: Windower,
         group: Sequence[str],
         reductions: Sequence[Reduction],
         label: str,
@@ -57,7 +59,8 @@ class PaneFold:
         least: bool = False,
         column: tuple[str, int] | None = None,
     ) -> None:
-        self._time, self._pane, self._group = time.alias(label), pane, list(group)
+        self._time, self._panes, self._pane = time.alias(label), panes, panes.step
+        self._group = list(group)
         self._reductions = list(reductions)
         self._values = [reduction.expression() for reduction in reductions]
         self._label, self._least, self._column = label, least, column
@@ -68,7 +71,7 @@ class PaneFold:
         in_order = bool((times[1:] >= times[:-1]).all())
         low, high = (int(times[0]), int(times[-1])) if in_order else (int(times.min()), int(times.max()))
         check_ends(low, high, self._pane)
-        first, last = pane_end(low, self._pane), pane_end(high, self._pane)
+        first, last = self._panes.following(low), self._panes.following(high)
         panes = (last - first) // self._pane + 1
         if panes == 1:
             return self._by_group(page, low if self._least else first)
@@ -132,7 +135,7 @@ class PaneFold:
         return beside([*keys.keys(used % keys.span), *columns, pl.Series(self._label, labels[used // keys.span])])
 
     def _by_pane_and_group(self, page: pl.DataFrame, in_order: bool) -> pl.DataFrame:
-        end = pane_end(self._time, self._pane)
+        end = self._panes.following(self._time)
         if not self._least:
             return grouped(page, [end.alias(self._label), *self._group], self._values)
         keys: list[pl.Expr | str] = [end.alias(_END), *self._group]

@@ -15,7 +15,6 @@ pane is purged once all its windows are.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,9 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.window_patterns import panes_of
+from millstream.algebra.windower import Windower
 from millstream.errors import ResultOutOfRange
-from millstream.runtime.aggregate.bucket import check_ends, ends_of_pane, integers
+from millstream.runtime.aggregate.bucket import check_ends, integers
 from millstream.runtime.aggregate.pane_fold import grouped
 from millstream.runtime.aggregate.state import GroupState, Mask, Wanted
 from millstream.runtime.operator.frames import pick, put, stack, take, where
@@ -50,10 +50,9 @@ class PanedState(GroupState):
     def __init__(
         self, schema: Schema, group: tuple[str, ...], aggregates: tuple[AggregateCall, ...], **given: Any
     ) -> None:
-        range_, slide = given.pop("range_"), given.pop("slide")
-        self.pane = gcd(range_, slide)
-        super().__init__(schema, group, aggregates, range_=self.pane, slide=self.pane, **given)
-        self.range, self.slide = range_, slide
+        windows: Windower = given.pop("windows")
+        super().__init__(schema, group, aggregates, windows=windows.panes, **given)
+        self.windows, self.panes = windows, windows.panes
         self._end = self.end or ""
         self._type = self.table.schema[self._end]
         lists = [part.name for call in aggregates if call.collects for part in call.partials if part.type.is_array]
@@ -63,15 +62,15 @@ class PanedState(GroupState):
         panes = super().drain(end, distinct=distinct)
         if panes.height:
             ends = integers(panes.get_column(self._end))
-            check_ends(int(ends.min()), int(ends.max()), self.range)
+            check_ends(int(ends.min()), int(ends.max()), self.windows.length)
         return panes
 
     def first_end(self) -> int:
         first = super().first_end()  # of a pane
-        return first if first == FOREVER else ends_of_pane(first, self.range, self.slide)[0]
+        return first if first == FOREVER else self.windows.following(self.panes.start(first))
 
     def of_held(self, pattern: Pattern) -> Pattern | None:
-        ends = panes_of(pattern.get(self._end), self.range, self.slide)
+        ends = panes_of(pattern.get(self._end), self.windows)
         if self._end not in pattern.attributes:
             return pattern
         return None if ends.is_empty else Pattern.of({**dict(pattern.items), self._end: ends})
@@ -114,7 +113,7 @@ class PanedState(GroupState):
 
         found: list[pl.DataFrame] = []
         rows = 0
-        for some in self.windows(panes, chosen):
+        for some in self.windows_of(panes, chosen):
             found.append(some.head(MOST_ROWS - rows))
             rows += some.height
             if rows >= MOST_ROWS:
@@ -124,14 +123,14 @@ class PanedState(GroupState):
     def closing_windows(self, closes: Mask, after: int, until: int) -> Iterator[pl.DataFrame]:
         """Yield the partial results of windows and groups that close; raise an error where a step has too many."""
         rows = 0
-        for some in self.windows(self.table.frame(), closes, after, until):
+        for some in self.windows_of(self.table.frame(), closes, after, until):
             rows += some.height
             if rows > MOST_ROWS:
                 message = f"more than {MOST_ROWS:,} windows and groups close at once; a longer SLIDE has fewer"
                 raise ResultOutOfRange(message)
             yield some
 
-    def windows(
+    def windows_of(
         self, panes: pl.DataFrame, chosen: Mask, after: int = NEVER, until: int = FOREVER
     ) -> Iterator[pl.DataFrame]:
         """Yield the partial results of windows and groups of these panes that are chosen by their keys, and end after
@@ -167,18 +166,14 @@ class PanedState(GroupState):
             return np.empty(0, dtype=np.int64)
         held = pl.DataFrame({self._end: np.unique(integers(panes.get_column(self._end)))})
         first, last = self._ends_of(held)
-        first = np.maximum(first, NEVER if after == NEVER else after // self.slide * self.slide + self.slide)
-        last = last if until == FOREVER else np.minimum(last, until // self.slide * self.slide)
-        first[1:] = np.maximum(first[1:], last[:-1] + self.slide)  # both ascend
-        counts = np.maximum((last - first) // self.slide + 1, 0)
-        nth = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        ends: Integers = np.repeat(first, counts) + nth * self.slide
-        return ends
+        first = np.maximum(first, NEVER if after == NEVER else self.windows.following(after))
+        last = last if until == FOREVER else np.minimum(last, self.windows.closed(until))
+        first[1:] = np.maximum(first[1:], self.windows.following(last[:-1]))  # both ascend
+        return self.windows.each(first, last)[1]
 
     def _ends_of(self, panes: pl.DataFrame) -> tuple[Integers, Integers]:
         """Return the first and the last end of the windows of each pane."""
-        starts = integers(panes.get_column(self._end)) - self.pane
-        return (starts // self.slide + 1) * self.slide, (starts + self.range) // self.slide * self.slide
+        return self.windows.assign(self.panes.start(integers(panes.get_column(self._end))))
 
     def _as_ends(self, ends: Integers) -> pl.Series:
         return pl.Series(self._end, ends).cast(self._type)
@@ -189,7 +184,7 @@ class _Blocks:
 
     def __init__(self, panes: pl.DataFrame, end: str, state: PanedState) -> None:
         self._end, self._state = end, state
-        index = integers(panes.get_column(end)) // state.pane - 1
+        index = integers(panes.get_column(end)) // state.panes.length - 1
         order = np.argsort(index, kind="stable")
         self._levels = [(index[order], take(panes, order))]
 
@@ -204,7 +199,8 @@ class _Blocks:
 
     def windows(self, ends: Integers, *, single: bool) -> pl.DataFrame:
         """Return the partial results of the windows with these ends; `single`: made of single panes."""
-        low, high = (ends - self._state.range) // self._state.pane, ends // self._state.pane
+        pane = self._state.panes.length
+        low, high = self._state.windows.start(ends) // pane, ends // pane
         before: list[pl.DataFrame] = []
         after: list[pl.DataFrame] = []
         level = 0

@@ -6,7 +6,8 @@ windows over time, a group column at a fixed distance from time takes their plac
 
 What is concerned is kept until it is closed, as the lowest and the highest end of a window for each group.
 
->>> one = ShedResults({"end": pl.Int64(), "k": pl.Int64()}, "end", WindowEnds(20, 10))
+>>> from millstream.algebra.windower import Hopping
+>>> one = ShedResults({"end": pl.Int64(), "k": pl.Int64()}, "end", Hopping(20, 10))
 >>> one.add(Shed(pl.DataFrame({FIRST: [13, 31], LAST: [13, 31], "k": [1, 2]})))
 >>> results = pl.DataFrame({"end": [10, 20, 30, 40, 40], "k": [1, 1, 1, 1, 2]})
 >>> one.mask(results).to_list(), len(one.table)
@@ -19,7 +20,6 @@ What is concerned is kept until it is closed, as the lowest and the highest end 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -27,6 +27,7 @@ import polars as pl
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER
 from millstream.algebra.shed import BETWEEN, FIRST, LAST, Shed
+from millstream.algebra.windower import Windower
 from millstream.runtime.aggregate.bucket import integers
 from millstream.runtime.operator.keys import joined
 from millstream.runtime.state.table import StateTable
@@ -34,27 +35,11 @@ from millstream.runtime.state.table import StateTable
 WHOLE, PLACE = "__whole", "__place"
 
 
-class WindowEnds(NamedTuple):
-    """The ends of the windows that a timestamp lies in."""
-
-    range: int
-    slide: int
-
-    def of(self, shed: Shed) -> Shed:
-        """The notice with ends of windows, inclusive, in place of timestamps."""
-        before, after = pl.col(FIRST), pl.col(LAST)
-        first = pl.when(before == NEVER).then(NEVER).otherwise((before // self.slide + 1) * self.slide)
-        last = ((after + self.range) // self.slide) * self.slide
-        last = pl.when(after >= FOREVER - self.range - self.slide).then(FOREVER).otherwise(last)
-        rows = shed.rows.with_columns(first.alias(FIRST), last.alias(LAST))
-        return Shed(rows.filter(pl.col(FIRST) <= pl.col(LAST)).unique(maintain_order=True))
-
-
 class ShedResults:
     """`keys`: the columns of windows and groups, with their types. `place`: the one of them that tells time; None:
-    there is none. `ends`: how timestamps become its values; a number: the distance between them."""
+    there is none. `ends`: the windows whose ends are its values; a number: its distance from timestamps."""
 
-    def __init__(self, keys: Mapping[str, pl.DataType], place: str | None, ends: WindowEnds | int = 0) -> None:
+    def __init__(self, keys: Mapping[str, pl.DataType], place: str | None, ends: Windower | int = 0) -> None:
         self._keys, self.place, self._ends = keys, place, ends
         self._groups = [name for name in keys if name != place]
         types = {FIRST: pl.Int64(), LAST: pl.Int64(), WHOLE: pl.Boolean()}
@@ -67,9 +52,15 @@ class ShedResults:
         """The notice with values of the column that tells time in place of timestamps."""
         if self.place is None:
             return shed.anytime()
-        if isinstance(self._ends, WindowEnds):
-            return self._ends.of(shed)
-        return shed.moved(self._ends)
+        windows = self._ends
+        if isinstance(windows, int):
+            return shed.moved(windows)
+        before, after = pl.col(FIRST), pl.col(LAST)
+        first = pl.when(before == NEVER).then(NEVER).otherwise(windows.following(before))
+        far = after >= FOREVER - windows.length - windows.step
+        last = pl.when(far).then(FOREVER).otherwise(windows.last(after))
+        rows = shed.rows.with_columns(first.alias(FIRST), last.alias(LAST))
+        return Shed(rows.filter(pl.col(FIRST) <= pl.col(LAST)).unique(maintain_order=True))
 
     def add(self, shed: Shed, closed: int = NEVER) -> None:
         """Note what a notice concerns, but for windows that end by `closed`."""

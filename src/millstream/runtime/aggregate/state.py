@@ -12,7 +12,6 @@ mergeable, at least in that order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import gcd
 
 import polars as pl
 
@@ -25,7 +24,8 @@ from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.algebra.time_limits import own_limits
 from millstream.algebra.types import Type
 from millstream.algebra.window_patterns import stretch, times_within
-from millstream.runtime.aggregate.bucket import in_a_window, integers, spread
+from millstream.algebra.windower import INSTANTS, Windower
+from millstream.runtime.aggregate.bucket import integers, spread
 from millstream.runtime.aggregate.pane_fold import PaneFold, grouped
 from millstream.runtime.operator.frames import pick, put, stack, where
 from millstream.runtime.operator.keys import normalized
@@ -42,9 +42,9 @@ Wanted = Callable[[pl.DataFrame], pl.DataFrame]
 
 
 class GroupState:
-    """Partial results by `end` (its name and type; None: no windows) and group. `attribute` is the windowing attribute,
-    the stream's time by default; with another one, or without windows, the state keeps the newest timestamp of every
-    group. `panes` names the column of pane ends if the input consists of partial results of whole panes. With
+    """Partial results by `end` (its name and type; None: no `windows`) and group. `attribute` is the windowing
+    attribute, the stream's time by default; with another one, or without windows, the state keeps the newest timestamp
+    of every group. `panes` names the column of pane ends if the input consists of partial results of whole panes. With
     `partials` it consists of partial results of some tuples of a pane, stamped with a time in it."""
 
     in_panes = False
@@ -56,8 +56,7 @@ class GroupState:
         aggregates: tuple[AggregateCall, ...],
         *,
         end: tuple[str, pl.DataType] | None = None,
-        range_: int = 0,
-        slide: int = 0,
+        windows: Windower = INSTANTS,
         attribute: str | None = None,
         panes: str | None = None,
         partials: bool = False,
@@ -65,7 +64,7 @@ class GroupState:
         if attribute == schema.time:
             attribute = None
         self.end = end[0] if end else None
-        self.group, self.slide, self._slide = group, slide, slide
+        self.group, self.windows, self._held = group, windows, windows
         self.timed = end is not None and attribute is None
         """True if time closes windows: they are over the stream's time."""
         offsets = {} if attribute or panes or not end else _offsets(schema, group)
@@ -78,9 +77,9 @@ class GroupState:
         dated = self.closed_by not in (None, TS) and schema.polars[self.closed_by or TS].is_temporal()
         self.dated = dated, end is not None and end[1].is_temporal()
         """Whether that attribute, and the end of windows, are timestamps."""
-        self.range, self.over_panes = range_, panes is not None
-        self._range = range_
-        self._merged_input = panes is not None
+        self.over_panes = self._merged_input = panes is not None
+        self._gaps = end is not None and panes is None and windows.gaps
+        self._merges_windows = panes is not None or not windows.tumbling
         time = panes or attribute or TS
         types = {name: type_ for name, type_ in schema.polars.items() if name in group}
         partial_types = {partial.name: partial.type.polars for a in aggregates for partial in a.partials}
@@ -99,9 +98,10 @@ class GroupState:
         self._column, self._time = time, _as_integer(time, schema)
         self._folds: tuple[PaneFold, PaneFold] | None = None  # of the input by pane, of the table by window end
         if end:
-            first = PaneFold(self._time, gcd(range_, slide), group, reductions, end[0], column=(time, 0))
-            by_end = pl.col(end[0]).cast(pl.Int64) - slide
-            self._folds = first, PaneFold(by_end, slide, group, merges, end[0], column=(end[0], -slide))
+            first = PaneFold(self._time, windows.panes, group, reductions, end[0], column=(time, 0))
+            by_end, step = pl.col(end[0]).cast(pl.Int64), windows.step
+            second = PaneFold(by_end - step, windows, group, merges, end[0], column=(end[0], -step))
+            self._folds = first, second
         self._nullable = attribute if end and not panes else None
         self.windowing = attribute if end else None
         """The windowing attribute, if it is not the stream's time."""
@@ -129,8 +129,8 @@ class GroupState:
         if self._nullable is not None:
             known = page.get_column(self._nullable).is_not_null()
             page = page if known.all() else where(page, known)
-        if self.end is not None and self._range < self._slide and not self._merged_input:
-            page = page.filter(in_a_window(self._time, self._range, self._slide))
+        if self._gaps:
+            page = page.filter(self._held.holds(self._time))
         if page.height:
             self._pending.append(page)
             self._waiting += page.height
@@ -159,8 +159,8 @@ class GroupState:
             panes = put(frame, pl.Series(self.end, integers(frame.get_column(self._column))))
         else:
             panes = self._folds[0](frame)
-        partials = spread(panes, self.end, self._range, self._slide)
-        merges = self._merged_input or self._range != self._slide
+        partials = spread(panes, self.end, self._held)
+        merges = self._merges_windows
         if merges and (not self._merged_input or not distinct):
             ends = panes.get_column(self.end)
             merges = ends.min() != ends.max()  # the windows of a single pane differ
@@ -256,9 +256,9 @@ class GroupState:
     def first_end(self) -> int:
         """Return the lowest end of a window that holds a tuple."""
         ends = [int(integers(self.table.frame().get_column(self.end)).min())] if self.end and len(self.table) else []
-        pane = gcd(self._range, self._slide) if self._merged_input else 0
-        times = [int(integers(page.get_column(self._column)).min()) - pane for page in self._pending]
-        return min([*ends, *((time // self._slide + 1) * self._slide for time in times)], default=FOREVER)
+        times = [int(integers(page.get_column(self._column)).min()) for page in self._pending]
+        times = [self._held.panes.start(time) for time in times] if self._merged_input else times
+        return min([*ends, *map(self._held.following, times)], default=FOREVER)
 
     def newest(self) -> int:
         """Return the timestamp of the group whose newest tuple is oldest."""

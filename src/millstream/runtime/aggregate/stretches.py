@@ -5,7 +5,8 @@ ones. Ranges of time alone are joined where they touch, with each other and with
 `[ts < 15]` and `[ts in [15, 30)]` everything before 30 is complete.
 
 >>> from millstream.algebra.punctuation.restriction import between
->>> known = Stretches("ts", "window_end", 10, 10)
+>>> from millstream.algebra.windower import tumbling
+>>> known = Stretches("ts", "window_end", tumbling(10))
 >>> apart = known.join(Punctuations.of([Pattern.of(ts=between(20, 40, True, False))]))
 >>> known.ends(apart)
 Punctuations([window_end (20, 40]])
@@ -35,6 +36,7 @@ from millstream.algebra.window_patterns import (
     time_value,
     times_within,
 )
+from millstream.algebra.windower import Windower
 from millstream.runtime.aggregate.bucket import upper_bounds
 
 MOST = 256
@@ -49,14 +51,13 @@ class Stretches:
         self,
         time: str,
         end: str,
-        range_: int,
-        slide: int,
+        windows: Windower,
         *,
         panes: bool = False,
         dated: tuple[bool, bool] = (False, False),
         ordered: bool = False,
     ) -> None:
-        self._time, self._end, self._range, self._slide = time, end, range_, slide
+        self._time, self._end, self._windows = time, end, windows
         self._panes, self._dated, self._ordered = panes, dated, ordered
         self._until = NEVER
         """Everything before it is complete."""
@@ -101,7 +102,7 @@ class Stretches:
     def _ends(self, times: Restriction) -> Restriction:
         if self._ordered:
             return NOTHING
-        return ends_within(self._stretch(times), self._range, self._slide, self._dated[1])
+        return ends_within(self._stretch(times), self._windows, self._dated[1])
 
     def _stretch(self, times: Restriction) -> Stretch:
         return stretch_of_panes(times) if self._panes else stretch(times)

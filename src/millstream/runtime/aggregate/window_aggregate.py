@@ -2,21 +2,21 @@
 
 | | |
 |---|---|
-| computes | mergeable aggregates per window `[end - range, end)` and group; ends are multiples of `slide` |
+| computes | mergeable aggregates per window and group |
 | state | a partial result per open window and group; windows without tuples do not exist |
-| punctuation in → purged → out | `[ts < v, groups]` → windows ended by v → `[window_end <= (v // slide) * slide, …]` |
-| | and, for operators only, `[window_start <= (v // slide) * slide - range, …]` |
+| punctuation in → purged → out | `[ts < v, groups]` → windows ended by v → `[window_end <=` their last end `, …]` |
+| | and, for operators only, `[window_start <=` its start `, …]` |
 | | `[ts in [u, v), groups]` → windows within it → `[window_end in (…, …], …]`; the same of `window_start` |
 | | `[groups]` → all windows of these groups → itself |
 | | any other → nothing → nothing; a punctuation that an earlier one covers is not emitted |
-| progress v, or the port's bound v | → windows that end by v → in band, v rounded down to a slide |
+| progress v, or the port's bound v | → windows that end by v → in band, v rounded down to an end |
 | notice of shed tuples | → nothing → the windows and groups that lack tuples; their rows are `final-shed` |
 | order of rows | by closing punctuation, then window end, then group (NULL last) |
-| cost | O(1) a tuple, plus range/slide a pane and group; closing is linear in the groups held |
+| cost | O(1) a tuple, plus one for each window of a pane and group; closing is linear in the groups held |
 
 Results are stamped with the window's last instant, one tick before its end, so that windows over windows hold what
-lies in them. A bound v on time therefore still holds for later results, which end after v. Without a range a group has
-no windows, and only punctuation closes it. Without a range, or over another attribute than the stream's time, results
+lies in them. A bound v on time therefore still holds for later results, which end after v. Without windows only
+punctuation closes a group. Without windows, or over another attribute than the stream's time, results
 are stamped with the newest timestamp of their tuples; windows over another attribute are closed by punctuation on it
 only.
 
@@ -35,6 +35,7 @@ pane and group.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -43,13 +44,14 @@ from millstream.algebra.early import EARLY, FINAL, FINAL_SHED, FINALITY, Prod
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.shed import BETWEEN, Shed
-from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START, held_in_panes
-from millstream.algebra.window_patterns import earlier
+from millstream.algebra.window import PANE_END, WINDOW_END, WINDOW_START
+from millstream.algebra.window_patterns import starts_of
+from millstream.algebra.windower import Windower
 from millstream.runtime.aggregate.finishing import Column, Finishing, Moved, result_of
-from millstream.runtime.aggregate.grouped import GroupedAggregate
+from millstream.runtime.aggregate.grouped import NONE, GroupedAggregate
 from millstream.runtime.aggregate.overflow import ResultCheck
 from millstream.runtime.aggregate.paned_state import PanedState
-from millstream.runtime.aggregate.shed_results import ShedResults, WindowEnds
+from millstream.runtime.aggregate.shed_results import ShedResults
 from millstream.runtime.aggregate.state import GroupState
 from millstream.runtime.operator.capabilities import AnswersProds, LacksShed
 from millstream.runtime.operator.registry import carries_out
@@ -62,46 +64,44 @@ class WindowAggregate(GroupedAggregate, AnswersProds, LacksShed):
         self,
         input_schema: Schema,
         schema: Schema,
-        range: int | None,
-        slide: int | None,
+        windows: Windower | None,
         group: tuple[str, ...],
         aggregates: tuple[AggregateCall, ...],
         attribute: str | None = None,
         over_panes: bool = False,
         partials: bool = False,
+        in_panes: bool = False,
         finality: bool = False,
         early: str = "",
         increments: bool = False,
     ) -> None:
         columns: list[Column] = []
-        if range is not None:
-            start = Moved(WINDOW_START, WINDOW_END, -range, schema.type_of(WINDOW_START).polars)
+        held: dict[str, Any] = {}
+        if windows is not None:
+            start = Moved(WINDOW_START, WINDOW_END, windows.start, schema.type_of(WINDOW_START).polars)
             columns += [start, pl.col(WINDOW_END)]
+            held = {"windows": windows, "end": (WINDOW_END, schema.type_of(WINDOW_END).polars)}
         columns += [pl.col(name) for name in group] + [result_of(aggregate) for aggregate in aggregates]
         labels = [[pl.lit(label).alias(FINALITY)] if finality else [] for label in (FINAL, EARLY)]
         early_columns = [*columns, *labels[1]]
         columns += labels[0]
-        panes = range is not None and not over_panes and held_in_panes(range, slide or range)
-        state = (PanedState if panes else GroupState)(
+        state = (PanedState if in_panes else GroupState)(
             input_schema,
             group,
             aggregates,
-            end=None if range is None else (WINDOW_END, schema.type_of(WINDOW_END).polars),
-            range_=range or 0,
-            slide=slide or range or 1,
             attribute=attribute,
             panes=PANE_END if over_panes else None,
             partials=partials,
+            **held,
         )
         super().__init__(schema, state, columns, aggregates)
         self.answers, self._asked.inner = bool(early), early == "inner"
         self._early, self._increments = Finishing([*early_columns, self._stamp]), increments
-        self._range = range
-        self._check = ResultCheck(aggregates, group, state.end, range or 0)
+        self._check = ResultCheck(aggregates, group, None if windows is None else (WINDOW_END, windows))
         self._labels = finality
         keys = {name: state.table.schema[name] for name in state.keys}
         if state.end is not None:
-            self._shed = ShedResults(keys, state.end, WindowEnds(range or 0, state.slide))
+            self._shed = ShedResults(keys, state.end, state.windows)
         else:
             times = {name: offset for name, offset in input_schema.times.items() if name in group}
             place = next(iter(times), None)
@@ -155,13 +155,12 @@ class WindowAggregate(GroupedAggregate, AnswersProds, LacksShed):
 
     def closed(self, punctuations: Punctuations) -> Punctuations:
         """Return the punctuations, and after them those on the end of a window once more, on its start."""
-        range_ = self._range
-        ends = punctuations.restricting(WINDOW_END) if range_ is not None else punctuations
-        if range_ is None or not len(ends):
+        ends = punctuations.restricting(WINDOW_END) if self._state.end is not None else NONE
+        if not len(ends):
             return punctuations
-        type_ = self.schema.type_of(WINDOW_START).polars
-        ends = ends.map_ranges(WINDOW_END, lambda r: earlier(r, range_), WINDOW_START)
-        starts = ends.map_upper(WINDOW_END, lambda bound: bound - range_, WINDOW_START, "<=", type_)
+        type_, windows = self.schema.type_of(WINDOW_START).polars, self._windower
+        ends = ends.map_ranges(WINDOW_END, lambda r: starts_of(r, windows), WINDOW_START)
+        starts = ends.map_upper(WINDOW_END, windows.closed_start, WINDOW_START, "<=", type_)
         return Punctuations.concat([punctuations, starts])
 
 

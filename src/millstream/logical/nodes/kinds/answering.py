@@ -29,7 +29,7 @@ class Answering(Passing):
     def timed(self) -> bool:
         """True if the windows are over the time of the stream, so that its progress closes them."""
         aggregate = next((part for part in reversed([*self.input.walk()]) if isinstance(part, WindowAggregate)), None)
-        return aggregate is not None and aggregate.range is not None and aggregate.attribute is None
+        return aggregate is not None and aggregate.windows is not None and aggregate.attribute is None
 
     @property
     def together(self) -> list[str]:

@@ -24,6 +24,7 @@ from millstream.algebra.response import Reach, Rule
 from millstream.algebra.schema import Attribute, Schema
 from millstream.algebra.types import Type
 from millstream.algebra.window_patterns import runs_of, times_of
+from millstream.algebra.windower import Windower
 from millstream.logical.contract.offers import Offer, Offers, Time, distinct
 from millstream.logical.contract.requirements import Punctuated, Requirement, TimeMoves
 from millstream.logical.contract.state_parts import StatePart, finite, listed, stream_names, time_stands
@@ -34,17 +35,21 @@ from millstream.logical.windows import attribute_unit
 
 
 class Grouped(Plan):
-    """`attribute` is the windowing attribute (the hidden timestamp by default). With `partials` the input has partial
+    """`windows`: its windows or panes, if it has any. `attribute` is the windowing attribute (the hidden timestamp by
+    default). With `partials` the input has partial
     results of the same calls and groups, by pane, which sources computed."""
 
     __slots__ = ()
 
     input: Plan
+    windows: Windower | None
     group: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
     attribute: str | None
     early: str
     partials: bool
+    over_panes = False
+    """True if the input has the panes of its windows."""
 
     rules = (
         Rule(
@@ -86,19 +91,8 @@ class Grouped(Plan):
 
     @property
     @abstractmethod
-    def panes(self) -> tuple[int, tuple[int, int] | None] | None:
-        """Pre-aggregation that sources may do: the length of a pane, and range and slide of windows with gaps between
-        them. None: no pre-aggregation."""
-
-    @property
-    @abstractmethod
     def lengths(self) -> tuple[int | None, int]:
         """How long a window or pane lasts, if the hidden timestamp decides it, and in how many of them a tuple is."""
-
-    @property
-    @abstractmethod
-    def spans(self) -> tuple[int, int] | None:
-        """Range and slide of its windows or panes; None without windows."""
 
     @property
     def ends(self) -> tuple[str, ...]:
@@ -169,18 +163,18 @@ class Grouped(Plan):
     def parts(self, pattern: Pattern) -> tuple[Pattern, ...]:
         """Ends in a list as ranges of successive windows."""
         ends = ANY if self.end is None else pattern.get(self.end)
-        if len(ends.values) < 2 or self.spans is None:
+        if len(ends.values) < 2 or self.windows is None:
             return ()
-        return tuple(Pattern.of({**dict(pattern.items), str(self.end): run}) for run in runs_of(ends, self.spans[1]))
+        return tuple(Pattern.of({**dict(pattern.items), str(self.end): run}) for run in runs_of(ends, self.windows))
 
     def tuples_of(self, name: str, restriction: Restriction) -> tuple[str | None, Restriction]:
         """Return the tuples that are only in windows with matching values of a column, as an input column and its
         restriction; no column: none are known."""
         source, column = self.input.schema, self.attribute or self.input.schema.time
-        if name != self.end or self.spans is None or column is None:
+        if name != self.end or self.windows is None or column is None:
             return None, ANY
         known = source.type_of(column) is self.end_type(source)
-        return (column, times_of(restriction, *self.spans)) if known else (None, ANY)
+        return (column, times_of(restriction, self.windows)) if known else (None, ANY)
 
     def watched(self, pattern: Pattern) -> Pattern | None:
         """A pattern over groups, ends and values that only move on into it."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from millstream import __version__
 from millstream.control.spark.session import PACKAGE, current_session
 from millstream.errors import MillstreamError, PlanError
+from millstream.logical.bind.foreign_functions import INSTEAD
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,7 +90,8 @@ def spare_log(spark: SparkSession) -> None:
 def with_hint(error: MillstreamError, given: SparkSession, own: SparkSession) -> MillstreamError:
     """An error about an unknown name, with a hint if Spark knows the name: the session that the program has given, the
     connection's own copy of it, or the active one."""
-    if (named := re.fullmatch(r"unknown (stream|function) '(.+)'", error.message)) is None:
+    named = re.fullmatch(r"unknown (stream|function) '(.+)'", error.message)
+    if named is None or named[2].lower() in INSTEAD:
         return error
     for spark in (given, own, current_session()):
         with suppress(Exception):

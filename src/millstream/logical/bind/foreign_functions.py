@@ -47,6 +47,7 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("date_part", "datepart", "dayofmonth"), "EXTRACT(DAY FROM x)"),
     "mode": _OFTEN,
     "std": "STDDEV(x)",
+    **dict.fromkeys(("mean", "average"), "AVG(x)"),
     **dict.fromkeys(("collect_set", "array_distinct"), "ARRAY_AGG(DISTINCT x)"),
     **dict.fromkeys(("lead", "nth_value"), _PLACE),
     **dict.fromkeys(("any_value", "arbitrary"), "FIRST(x), or MIN(x)"),

@@ -113,8 +113,8 @@ class Timekeeper:
             return
         requested = self._placements.read() if beat else self._placements.requested()
         fed = self._fed(set(self._feeds.sources) if beat else requested)
-        able = {name for name in requested if StreamId.of(name).declared in self._connectors.names()}
-        able = {name for name in able if self._connectors.can_promise(StreamId.of(name).declared)}
+        connected = requested - self._fed(requested)
+        able = {name for name in connected if self._connectors.can_promise(StreamId.of(name).declared)}
         if able:
             self._placements.append(Send(self._mill.name, TimeRequest(beat), streams=tuple(sorted(able))))
         self._promise(self._feeds.times(sorted(fed)), beat=beat)

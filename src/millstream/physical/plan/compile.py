@@ -7,7 +7,7 @@ They share the operators that have no history: sources, selections, and projecti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -72,7 +72,7 @@ class Compiler:
         self._compiled: dict[_Key, _Compiled] = {}
         self._queries: dict[str, tuple[_Key, Sink]] = {}
         self._nodes: dict[str, tuple[str, ...]] = {}
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, tuple[StreamId, Source]] = {}
 
     def add(self, name: str, plan: Plan, deliver: Callable[[Element], None], since: int = 0) -> None:
         """Build the operators that the graph lacks, and a sink for the query."""
@@ -145,11 +145,11 @@ class Compiler:
     def push(self, stream: str, element: Element) -> None:
         """Push an element to the queries that read a stream, if there are any."""
         if stream in self._sources:
-            self._graph.push(self._sources[stream], element)
+            self._graph.push(self._sources[stream][1], element)
 
     def prod(self, copies: Sequence[tuple[str, Prod]], parts: Iterable[str] | None = None) -> None:
         """Push the copies of one prod to the streams that queries read. `parts`: those that it concerns; None: all."""
-        read = [(self._sources[stream], prod) for stream, prod in copies if stream in self._sources]
+        read = [(self._sources[stream][1], prod) for stream, prod in copies if stream in self._sources]
         if read:
             operators = self._graph.operators
             names = None if parts is None else {name for part in parts for name in self._nodes[part]}
@@ -158,11 +158,11 @@ class Compiler:
 
     def reads(self, stream: str) -> bool:
         """Return whether a query reads a stream, or a partial stream made of it."""
-        return any(StreamId.of(name).whole == stream for name in self._sources)
+        return any(known.whole == stream for known, _ in self._sources.values())
 
-    def sources(self) -> Mapping[str, Source]:
-        """The sources of the graph, by stream."""
-        return self._sources
+    def sources(self) -> Collection[tuple[StreamId, Source]]:
+        """The streams that queries read, each with its source in the graph."""
+        return self._sources.values()
 
     def top(self, name: str) -> OperatorNode:
         """The topmost operator of a query."""
@@ -207,7 +207,7 @@ class Compiler:
         name = self._name_of(plan, since)
         if isinstance(plan, Scan):
             source = self._graph.source(name, plan.schema, self._hear(plan.id))
-            self._sources[plan.stream] = source
+            self._sources[plan.stream] = plan.id, source
             compiled = _Compiled(source, None)
         elif not plan.inputs:
             compiled = self._without_inputs(plan, name)

@@ -20,7 +20,6 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import NEVER
 from millstream.algebra.shed import Shed
-from millstream.algebra.stream_id import StreamId
 from millstream.algebra.upstream import TimeRequest
 from millstream.ingest.source import StreamSource
 from millstream.logical.early import emits_early
@@ -327,8 +326,8 @@ class ShardHost:
             self.inputs += promises.give(promises.wanted)
             self.graph.run()
         if self.graph.on_demand and promises.promised:
-            for stream, source in self.compiler.sources().items():
-                if (time := promises.promised.get(StreamId.of(stream).whole)) is not None:
+            for stream, source in self.compiler.sources():
+                if (time := promises.promised.get(stream.whole)) is not None:
                     self.graph.promise(source, time)
             self.graph.spread_time()
         retire(self.graph)
@@ -341,7 +340,7 @@ class ShardHost:
 
     def disclaimed(self) -> dict[str, tuple[Pattern, ...]]:
         """The tuples that all readers of a source of the graph have disclaimed, by the source's stream."""
-        found = {stream: disclaimed(source) for stream, source in self.compiler.sources().items()}
+        found = {str(stream): disclaimed(source) for stream, source in self.compiler.sources()}
         return {stream: patterns for stream, patterns in found.items() if patterns}
 
     def take_reported(self) -> dict[str, tuple[int, dict[str, Any]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from millstream.algebra.stream_id import StreamId
 from millstream.physical.shard.host import ShardHost
 from millstream.runtime.engine.demand import Lag, Levels, demands, lag_of, merged
 
@@ -26,5 +25,5 @@ def lags_of(host: ShardHost) -> Waiting:
 
 
 def _by_stream(host: ShardHost, levels: Levels) -> Levels:
-    streams = {source.name: StreamId.of(stream).whole for stream, source in host.compiler.sources().items()}
+    streams = {source.name: stream.whole for stream, source in host.compiler.sources()}
     return merged(Lag(0, {streams[name]: level}) for name, level in levels.items() if name in streams).levels

@@ -38,7 +38,7 @@ def over(plan: Over, rows: Rows) -> Rows:
             window[:] = inside
         made = row | results(plan, window), ts
         if frame.slots is not None:
-            slots[*key, ts // frame.slots] = made
+            slots[*key, frame.slots.following(ts)] = made
         elif frame.slide is None or counts[key] % frame.slide == 0:
             found.append(made)
     return found + sorted(slots.values(), key=lambda pair: pair[1])

@@ -109,7 +109,7 @@ def row_over(plan: Over, rows: Rows) -> Rows:
             for parts in product(*results)
         ]
         if frame.slots is not None:
-            slots[(*key, ts // frame.slots)] = made
+            slots[(*key, frame.slots.following(ts))] = made
         elif frame.slide is None or calls[0].arrivals % frame.slide == 0:
             found += made
     return found + sorted((pair for pairs in slots.values() for pair in pairs), key=lambda pair: pair[1])

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from millstream.algebra.values import record
+from millstream.algebra.windower import Hopping, Windower, tumbling
 
 
 @record("frame")
@@ -47,9 +48,9 @@ class Frame:
         return self.slide is None and not self.active
 
     @property
-    def slots(self) -> int | None:
-        """The length of the slots of time, of which only the last tuple has a result; None: results are not held."""
-        return None if self.rows else self.slide
+    def slots(self) -> Windower | None:
+        """The slots of time, of which only the last tuple has a result; None: results are not held."""
+        return None if self.rows or self.slide is None else tumbling(self.slide)
 
     @property
     def tumbles(self) -> bool:
@@ -57,6 +58,13 @@ class Frame:
         if self.slide is None or self.size is None:
             return False
         return self.slide >= (self.size + 1 if self.rows else self.size)
+
+    @property
+    def pane(self) -> int:
+        """With a slide of tuples: the number of tuples in a pane, of which each frame has a whole number. A frame that
+        tumbles has one pane, its slot."""
+        assert self.slide is not None and self.size is not None
+        return self.slide if self.tumbles else Hopping(self.size + 1, self.slide).panes.length
 
     def __str__(self) -> str:
         return self.spelled(str)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, starmap
-from math import gcd
 from typing import Any
 
 from millstream.algebra.frame import Frame
@@ -36,7 +35,7 @@ def evaluation(versions: Versions, frame: Frame) -> Evaluation:
     if frame.tumbles and versions.base is not None:
         return Tumble(versions, frame.size + 1, frame.slide)
     if versions.algebraic and versions.base is not None and not frame.tumbles:
-        return Panes(versions, frame.size + 1, frame.slide)
+        return Panes(versions, frame)
     return around(_plain(versions, frame), versions, frame)
 
 
@@ -126,10 +125,11 @@ class Tumble(Evaluation):
 class Panes(Evaluation):
     """An ALGEBRAIC aggregate: the results of panes enter the frame of the window version."""
 
-    def __init__(self, versions: Versions, width: int, slide: int) -> None:
-        self._pane, self._slide = gcd(width, slide), slide
+    def __init__(self, versions: Versions, frame: Frame) -> None:
+        assert frame.size is not None and frame.slide is not None
+        self._pane, self._slide = frame.pane, frame.slide
         self._inner = Tumble(versions, self._pane, self._pane)
-        self._outer = framed([(versions, None)], Frame("ROWS", width // self._pane - 1))
+        self._outer = framed([(versions, None)], Frame("ROWS", (frame.size + 1) // self._pane - 1))
 
     def take(self, number: int, arrival: int, time: int, arguments: Row) -> Rows:
         found = NO_ROWS

@@ -82,7 +82,7 @@ def _member(versions: Versions, frame: Frame, window: Inwindow, own: Inwindow, p
         return Recomputed(versions.base, window, pick)
     assert versions.window is not None
     if versions.base is not None and versions.algebraic and frame.slots is not None:
-        return Paned(versions, window, pick, frame.slots)
+        return Paned(versions, window, pick, frame.slots.length)
     return Maintained(versions.window, window, own, pick, slotted=frame.slots is not None)
 
 

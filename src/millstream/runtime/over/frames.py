@@ -6,7 +6,7 @@ them, and the table of a frame with a bounded size.
 | `SLIDE` of time (`Slots`) | the end of the slot | the last ones of each slot and partition are emitted |
 | `ACTIVE EXPIRATION` (`Leaving`) | the time at which the tuple leaves | they are emitted again, with what is left |
 
-Slots are aligned at the epoch: `[n * length, (n + 1) * length)`. A row keeps the timestamp of its tuple.
+Slots are aligned at the epoch. A row keeps the timestamp of its tuple.
 
 A tuple with timestamp t leaves a frame of d after the tuples with timestamp t + d, so these still count. Its row has
 the columns of the tuple, but the time t + d. Of tuples that leave at the same time, the one that arrived first leaves
@@ -25,6 +25,7 @@ import polars as pl
 from millstream.algebra.frame import Frame
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, NEVER, TS
+from millstream.algebra.windower import Windower
 from millstream.runtime.operator.frames import stack, take, where
 from millstream.runtime.over.partitions import Arranged, numbered
 from millstream.runtime.over.scans import Values
@@ -38,9 +39,9 @@ Taken = tuple[list[pl.Series], Values | None]
 class Slots:
     """The rows of slots that have not ended, at most one a partition."""
 
-    def __init__(self, schema: Mapping[str, pl.DataType], partition: Sequence[str], length: int) -> None:
-        self.table = StateTable(schema)
-        self._partition, self._length = list(partition), length
+    def __init__(self, schema: Mapping[str, pl.DataType], partition: Sequence[str], slots: Windower) -> None:
+        self.table, self.slots = StateTable(schema), slots
+        self._partition = list(partition)
 
     @property
     def oldest(self) -> int:
@@ -51,15 +52,11 @@ class Slots:
     @property
     def needs(self) -> int:
         """The first time at which a row held back is emitted."""
-        return (self.of(self.oldest) + 1) * self._length if len(self.table) else FOREVER
+        return self.slots.following(self.oldest) if len(self.table) else FOREVER
 
     def withheld(self) -> pl.DataFrame:
         """Return the rows held back."""
         return self.table.frame()
-
-    def of(self, time: int) -> int:
-        """Return the number of a slot."""
-        return time // self._length
 
     def take(self, rows: pl.DataFrame | None, now: int) -> pl.DataFrame | None:
         """Add rows; return the last ones of the slots that have ended by now."""
@@ -69,10 +66,10 @@ class Slots:
         both = held if rows is None else stack([held, rows]) if held.height else rows
         if not both.height:
             return None
-        slots = both.get_column(TS).to_numpy() // self._length
+        ends = self.slots.following(both.get_column(TS).to_numpy())
         arranged = Arranged.by(numbered(both, self._partition))
-        last = arranged.placed(arranged.ends(slots[arranged.order]))
-        ended = last & ((slots + 1) * self._length <= now)
+        last = arranged.placed(arranged.ends(ends[arranged.order]))
+        ended = last & (ends <= now)
         self.table.replace(where(both, last & ~ended))
         return where(both, ended) if ended.any() else None
 

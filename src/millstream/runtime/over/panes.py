@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -77,7 +76,7 @@ class Panes(Totals):
         super().__init__(schema, partition, frame, calls)
         assert frame.size is not None and frame.slide is not None
         width, slide = frame.size + 1, frame.slide
-        self._pane = slide if frame.tumbles else gcd(width, slide)
+        self._pane = frame.pane
         self._skipped = max(slide - width, 0)
         """Number of tuples at the start of a pane that are left out."""
         outer = Frame("ROWS", width // self._pane - 1, slide // self._pane)

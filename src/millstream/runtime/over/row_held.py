@@ -66,15 +66,16 @@ class HoldingFrames(RowFrames):
 
 
 class RowSlots(HoldingFrames):
-    """`_last` has the last tuple of each partition until its slot has ended: number, slot and partition, by the
-    identity of the partition."""
+    """`_last` has the last tuple of each partition until its slot has ended: number, end of the slot and partition, by
+    the identity of the partition."""
 
     def __init__(
         self, schema: Schema, output: Schema, partition: Sequence[str], frame: Frame, calls: Sequence[RowCall]
     ) -> None:
         super().__init__(schema, output, partition, frame, calls)
-        assert frame.slots is not None
-        self.held: Slots = Slots(schema.polars | {NUMBER: pl.Int64(), PARTITION: pl.Int64()}, [PARTITION], frame.slots)
+        slots = frame.slots
+        assert slots is not None
+        self.held: Slots = Slots(schema.polars | {NUMBER: pl.Int64(), PARTITION: pl.Int64()}, [PARTITION], slots)
         self._last: dict[int, tuple[int, int, Partition]] | None = None
         """None: not yet taken from the table."""
         self._found: dict[int, Rows] = {}
@@ -86,20 +87,22 @@ class RowSlots(HoldingFrames):
             self.store.restore()
             partitions = {partition.identity: partition for partition in self.store.held}
             tuples = self.held.table.frame().select(PARTITION, NUMBER, TS).rows()
-            self._last = {own: (number, self.held.of(time), partitions[own]) for own, number, time in tuples}
+            following = self.held.slots.following
+            self._last = {own: (number, following(time), partitions[own]) for own, number, time in tuples}
         return self._last
 
     def take(self, rows: pl.DataFrame) -> Taken:
         """Take tuples in order; the rows that they emit wait for `release`."""
         last, first, owners = self._last_tuples(), self.number, []
-        for partition, time, arguments in self._tuples(rows):
-            own, slot = partition.identity, self.held.of(time)
-            if (before := last.get(own)) is not None and before[1] < slot:
+        ends = self.held.slots.following(rows.get_column(TS).to_numpy()).tolist()
+        for end, (partition, time, arguments) in zip(ends, self._tuples(rows), strict=True):
+            own = partition.identity
+            if (before := last.get(own)) is not None and before[1] < end:
                 self._found[before[0]] = _results_of(partition)
             number, arrival = self._arrived(partition, time)
             for each, given in zip(partition.evaluations, arguments, strict=True):
                 each.enter(number, arrival, time, given)
-            last[own] = number, slot, partition
+            last[own] = number, end, partition
             owners.append(own)
         numbers = pl.Series(NUMBER, np.arange(first, self.number))
         came = rows.with_columns(numbers, pl.Series(PARTITION, owners, pl.Int64()))

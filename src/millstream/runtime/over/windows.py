@@ -45,7 +45,7 @@ class Windows(Bounded):
         ends = self._store(held, new, arrangement.arranged)
         if ends is None and self._slots is not None and arrangement.times is not None:
             # of the tuples that have come by now
-            ends = arrangement.arranged.placed(arrangement.arranged.ends(arrangement.times // self._slots))
+            ends = arrangement.arranged.placed(arrangement.arranged.ends(self._slots.closed(arrangement.times)))
         emitted = None if ends is None else ends[held.height :]
         place = place if emitted is None else place[emitted]
         return self._results(arrangement.frames(place)) if len(place) else [], emitted

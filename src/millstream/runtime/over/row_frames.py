@@ -175,9 +175,19 @@ class RowFrames(Frames):
                     self._queue(partition, first)
 
     def close(self, closed: Punctuations) -> None:
+        """Drop the partitions that match, once they owe no rows."""
         self.store.restore()
         if len(closed) and self.store.held:
-            self.store.keep((~closed.match(self.store.keys.keys)).to_numpy())
+            for code in np.flatnonzero(closed.match(self.store.keys.keys).to_numpy()).tolist():
+                partition = self.store.held[code]
+                partition.closing = partition.changed = True
+            self._drop_closed()
+
+    def _drop_closed(self) -> None:
+        held = self.store.held
+        if any(partition.closing for partition in held):
+            owing = self._owing()
+            self.store.keep(np.array([not each.closing or each.identity in owing for each in held]))
 
     # --- state ------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ import polars as pl
 
 from millstream.algebra.aggregate.row_call import RowCall
 from millstream.algebra.frame import Frame
-from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.runtime.operator.frames import pick
 from millstream.runtime.over.framed import combined
@@ -42,22 +41,7 @@ def row_frames(
 
 
 class HoldingFrames(RowFrames):
-    """Frames that hold back rows until time releases them. A closed partition is dropped once it owes none."""
-
-    def close(self, closed: Punctuations) -> None:
-        self.store.restore()
-        if len(closed) and self.store.held:
-            matched = closed.match(self.store.keys.keys).to_list()
-            for partition, match in zip(self.store.held, matched, strict=True):
-                if match:
-                    partition.closing = partition.changed = True
-            self._drop_closed()
-
-    def _drop_closed(self) -> None:
-        held = self.store.held
-        if any(partition.closing for partition in held):
-            owing = self._owing()
-            self.store.keep(np.array([not each.closing or each.identity in owing for each in held]))
+    """Frames that hold back rows until time releases them."""
 
     def _with_results(self, tuples: pl.DataFrame, found: Sequence[Rows]) -> pl.DataFrame | None:
         """The tuples, as often as they have results, with these."""

@@ -33,13 +33,13 @@ PARTITION, STATE, NUMBER, PLACE = "__partition", "__state", "__number", "__place
 
 
 class Partition:
-    """The evaluations of all groups of calls in one partition. `identity` never changes; `code` is its place among the
+    """The evaluations of all groups of calls in one partition. `identity` never changes, unlike its place among the
     partitions that are held."""
 
-    __slots__ = ("arrivals", "changed", "closing", "code", "due", "evaluations", "identity")
+    __slots__ = ("arrivals", "changed", "closing", "due", "evaluations", "identity")
 
-    def __init__(self, identity: int, code: int, evaluations: list[Evaluation]) -> None:
-        self.identity, self.code, self.evaluations = identity, code, evaluations
+    def __init__(self, identity: int, evaluations: list[Evaluation]) -> None:
+        self.identity, self.evaluations = identity, evaluations
         self.arrivals = 0
         self.changed = True
         self.closing = False
@@ -94,7 +94,7 @@ class PartitionStore:
         codes = self.keys.codes(rows)
         count = self.keys.count if self._names else 1
         while len(self.held) < count:
-            self.held.append(Partition(self._next, len(self.held), self._new_evaluations()))
+            self.held.append(Partition(self._next, self._new_evaluations()))
             self._next += 1
         return codes
 
@@ -111,12 +111,8 @@ class PartitionStore:
     def keep(self, mask: Mask) -> None:
         """Keep only the partitions where the mask is true."""
         self._dropped += [partition.identity for partition, kept in zip(self.held, mask, strict=True) if not kept]
-        kept_keys = self.keys.keys.filter(pl.Series(mask))
         self.keys.keep(mask)
         self.held = [partition for partition, kept in zip(self.held, mask, strict=True) if kept]
-        for partition, code in zip(self.held, self.keys.codes(kept_keys).tolist(), strict=True):
-            partition.code = code
-        self.held.sort(key=lambda partition: partition.code)
 
     def count(self) -> int:
         """The number of partitions that hold something, and of tuples in their windows."""
@@ -133,11 +129,12 @@ class PartitionStore:
         """Write what has changed to the tables."""
         if not self._ready:
             return
-        changed = [partition for partition in self.held if partition.changed]
+        places = [place for place, partition in enumerate(self.held) if partition.changed]
+        changed = [self.held[place] for place in places]
         gone = [*self._dropped, *(partition.identity for partition in changed)]
         _remove(self._states, PARTITION, gone)
         if changed:
-            keys = self.keys.keys[[partition.code for partition in changed]] if self._names else pl.DataFrame()
+            keys = self.keys.keys[places] if self._names else pl.DataFrame()
             states = [_state(partition) for partition in changed]
             identities = pl.Series(PARTITION, [partition.identity for partition in changed], pl.Int64())
             self._states.append(pl.DataFrame([*keys.get_columns(), identities, pl.Series(STATE, states, pl.Binary())]))
@@ -169,17 +166,17 @@ class PartitionStore:
             return
         self._ready = True
         states = self._states.frame()
-        codes = self.keys.codes(states.select(self._names)).tolist() if self._names else [0] * states.height
+        if self._names:
+            self.keys.codes(states.select(self._names))  # in the order of the rows, each of another partition
         by_identity: dict[int, Partition] = {}
-        for code, (identity, state) in zip(codes, states.select(PARTITION, STATE).rows(), strict=True):
-            partition = Partition(identity, code, self._new_evaluations())
+        for identity, state in states.select(PARTITION, STATE).rows():
+            partition = Partition(identity, self._new_evaluations())
             partition.arrivals, partition.closing, saved = decode(state, "the state of an aggregate")
             for each, value in zip(partition.evaluations, saved, strict=True):
                 each.load(value)
             partition.changed = False
             self.held.append(partition)
             by_identity[identity] = partition
-        self.held.sort(key=lambda partition: partition.code)
         self._next = max(by_identity, default=-1) + 1
         for n, tables in enumerate(self._windows):
             for m, table in enumerate(tables):

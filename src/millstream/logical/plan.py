@@ -240,6 +240,8 @@ class Plan(ABC):
     """True if all queries in a shard read one operator, whenever they were added."""
     silent: ClassVar[bool] = False
     """True if a query that ends in it has no results."""
+    finite: ClassVar[bool] = False
+    """True if its output is complete some time while its input goes on."""
 
     def owned(self, query: str, *, inner: bool) -> Plan:
         """Return the node for one query alone, if its state is that of a query; `inner`: it is in a subquery."""
@@ -255,6 +257,16 @@ class Plan(ABC):
     def keeps(self) -> str:
         """The table whose rows it keeps while streams write them; empty: none."""
         return ""
+
+    @property
+    def looks_up(self) -> str:
+        """The table whose rows it has from the start, which no stream writes; empty: none."""
+        return ""
+
+    @property
+    def empty(self) -> bool:
+        """True if it emits nothing at all."""
+        return False
 
     @property
     def writes(self) -> str:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from millstream.errors import BindError
 from millstream.lang.spelling import spelled
-from millstream.logical.nodes.limit import Limit
 
 if TYPE_CHECKING:
     from millstream.control.job.base import Job
@@ -40,7 +39,7 @@ class Endings:
             query, top = self._mill.queries.get(name), placement.parts[0]
             if query is None or query.failure is not None or query.finished is not None or placement.job is not job:
                 continue
-            if not any(isinstance(part, Limit) for part in query.plan.walk()):
+            if not any(part.finite for part in query.plan.walk()):
                 continue  # a stream that has ended may be read again
             labels = {label for part, label in complete if part == top.name and label in top.group.labels}
             self._reported |= dict.fromkeys((name, label) for label in labels)

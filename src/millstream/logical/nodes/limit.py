@@ -22,6 +22,7 @@ class Limit(Passing):
     """The first `count` tuples of `input`."""
 
     stem = "limit"
+    finite = True
     rules = (Rule("any column", why="another tuple would be among the first"),)
     stateless = False
     positional = False
@@ -29,6 +30,10 @@ class Limit(Passing):
 
     input: Plan
     count: int
+
+    @property
+    def empty(self) -> bool:
+        return not self.count
 
     def describe(self) -> str:
         return f"Limit {self.count}"

@@ -39,6 +39,10 @@ class TableJoin(Stateless, Paired):
     outer: bool = False
 
     @property
+    def looks_up(self) -> str:
+        return self.table
+
+    @property
     def sides(self) -> tuple[Side, Side]:
         return (
             Side(self.input, self.input.schema, self.stream_prefix, self.keys_of(0), preserved=self.outer),

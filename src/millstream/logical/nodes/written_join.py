@@ -28,6 +28,7 @@ class WrittenJoin(TableJoin):
     positional = True
 
     changes: WrittenTable = field(kw_only=True)
+    looks_up = ""
 
     @property
     def contributing(self) -> tuple[Plan, ...]:

@@ -67,7 +67,7 @@ class WrittenTable(Plan):
         return ()
 
     def keys_below(self, key: Key) -> list[Key] | None:
-        return None
+        return [] if self.partitioned and key == self.key else None
 
     def state_parts(self, inputs: tuple[Offers, ...]) -> tuple[StatePart, ...]:
         return (self.rows(),)

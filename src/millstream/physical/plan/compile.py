@@ -24,7 +24,6 @@ from millstream.algebra.schema import FOREVER, TimeKind
 from millstream.algebra.stream_id import StreamId
 from millstream.algebra.upstream import Upstream
 from millstream.algebra.values import kind_of
-from millstream.logical.nodes.limit import Limit
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.scan import Scan
 from millstream.logical.nodes.select import Select
@@ -175,7 +174,7 @@ class Compiler:
         key, sink = self._queries[name]
         node = sink.buffer.producer
         over = isinstance(node, OperatorNode) and node.bound() == FOREVER
-        return over or (isinstance(key[0], Limit) and not key[0].count)
+        return over or key[0].empty
 
     def owners(self, queries: Mapping[str, str]) -> dict[str, list[Owner]]:
         """The queries of each operator with its label there, by the operator's name; `queries`: by part."""

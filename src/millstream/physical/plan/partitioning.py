@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 from millstream.algebra.schema import TS
 from millstream.logical.nodes.scan import Scan
-from millstream.logical.nodes.written_table import WrittenTable
 from millstream.logical.plan import Key, Plan
 from millstream.physical.plan.consensus import agreed
 from millstream.physical.plan.held_punctuation import reads_held
@@ -72,8 +71,6 @@ def _push(plan: Plan, key: Key) -> Partitioned | None:
     """Return the plan with its output hashed on `key`, and the keys of its streams; None if that is impossible."""
     if isinstance(plan, Scan):
         return Partitioned(plan, {plan.stream: key}) if can_hash(plan, key) else None
-    if isinstance(plan, WrittenTable):
-        return Partitioned(plan, {}) if plan.partitioned and key == plan.key else None
     below = keys_below(plan, key)
     if below is None or any(out_of_step(plan, below)):
         return None

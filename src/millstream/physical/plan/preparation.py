@@ -11,8 +11,6 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import TimeKind
 from millstream.algebra.stream_id import StreamId
 from millstream.logical.catalog import StreamDefinition
-from millstream.logical.nodes.table_join import TableJoin
-from millstream.logical.nodes.written_join import WrittenJoin
 from millstream.logical.plan import Plan
 from millstream.logical.written import touched
 from millstream.physical.plan.partial import Partial, split_aggregate
@@ -46,8 +44,7 @@ class PreparedPart:
         """The tables whose rows it has from the start: static ones, and one that streams begin to write."""
         if self.plan.keeps:
             return {self.plan.keeps}
-        found = (p for p in self.plan.walk() if isinstance(p, TableJoin) and not isinstance(p, WrittenJoin))
-        return {part.table for part in found}
+        return {part.looks_up for part in self.plan.walk()} - {""}
 
     def start(
         self,

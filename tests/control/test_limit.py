@@ -31,6 +31,8 @@ def test_a_query_reports_its_end(tmp_path: Path) -> None:
         assert "ended  all rows" in str(query.progress()) and "ended" in mill.sql("SHOW QUERIES")
         with pytest.raises(MillstreamError, match="M2107"):
             query.feedback("~[k = 1]")
+        mill.insert("s", [(5, 1)])
+        assert query.error is None and query.finished  # its job knows it no more
     with ms.connect(local=True, checkpoint=tmp_path) as mill:
         assert "ended" in mill.sql("SHOW QUERIES")
         mill.insert("s", [(4, 1)])

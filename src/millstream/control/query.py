@@ -78,11 +78,13 @@ class Query:
 
     @property
     def error(self) -> MillstreamError | None:
-        """The error that the query has failed with; None while it runs."""
+        """The error that the query has failed with; None while it runs, and after the last row of its LIMIT."""
         if self._started is None or self.name is None:
             return None
         if self._started.failure is not None:
             return self._started.failure.error
+        if self.finished:  # its job may know it no more
+            return None
         try:
             self._connection.mill.job(self.name).check()  # of the last query that runs, the job has the error
         except MillstreamError as error:

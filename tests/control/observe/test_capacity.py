@@ -48,8 +48,27 @@ def test_state_that_passes_its_bound_is_reported_once(caplog: pytest.LogCaptureF
     watch = CapacityWatch(mill)
     caplog.clear()
     run(mill, watch, range(30), lag=None)
+    mill.punctuate("bids", *(f"[auction = {key}]" for key in range(600)))
+    run(mill, watch, range(30, 60), lag=None)
     (warning,) = warned(caplog)
     assert warning.startswith("M5066: the state of query 'q' passes its bound")
+
+
+def test_a_bound_that_rests_on_the_time_of_events_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """All rows come with one event time, and again after the state was within the bound."""
+    mill = LocalMill()
+    mill.execute("CREATE STREAM s (k BIGINT, ts TIMESTAMP) WATERMARK FOR ts AS ts - INTERVAL '1' SECOND")
+    mill.execute("CREATE QUERY q AS SELECT a.k FROM s [RANGE 1 SECOND] a JOIN s [RANGE 1 SECOND] b ON a.k = b.k")
+    watch = CapacityWatch(mill)
+    caplog.clear()
+    most = []
+    for second in range(24):
+        mill.insert("s", [(20 * second + number, second // 12 * 60_000_000) for number in range(20)])
+        mill.batch()
+        mill.advance(MICROS)
+        watch.look()
+        most.append(progress_of(mill, "q").state_rows - (progress_of(mill, "q").bounds.rows or 10**9))
+    assert max(most) > 0 and not warned(caplog)
 
 
 def test_state_from_before_a_restart_is_within_the_bound(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

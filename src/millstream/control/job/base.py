@@ -63,13 +63,15 @@ Report = tuple[int, Status]
 @dataclass(frozen=True, slots=True)
 class LastBatch:
     """`seconds`: from the request for its results to their delivery; `written`: bytes of state that its shards wrote;
-    `ended`: time of delivery, in seconds since the epoch."""
+    `ended`: time of delivery, in seconds since the epoch; `before`: the seconds of the batch before it, during which
+    its rows came."""
 
     batch: int = -1
     seconds: float = 0.0
     rows: int = 0
     written: int = 0
     ended: float = 0.0
+    before: float = 0.0
 
 
 class Job(ABC):
@@ -308,7 +310,7 @@ class Job(ABC):
             self._reached.append(position)
             self.rows_of.update(rows)
             now = time.monotonic()
-            self.last = LastBatch(batch, now - begun, rows.total(), written, time.time())
+            self.last = LastBatch(batch, now - begun, rows.total(), written, time.time(), self.last.seconds)
             self.rate.add(now, rows.total(), self.last.seconds)
             self.batches, self.seconds = self.batches + 1, self.seconds + self.last.seconds
             self._changed.notify_all()

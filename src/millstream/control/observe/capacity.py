@@ -2,8 +2,9 @@
 of their streams (`contract.capacity`) and the highest rates measured since the connection was opened: of streams, and
 of the results of joins that other state of a query holds.
 
-A query whose state passes its bound is reported once (M5066), until the state is within the bound again: a stream does
-not punctuate as it declares, or rows come faster than measured.
+A query whose state passes its bound is reported once (M5066) if the bound follows from declared periods (EVERY) alone:
+a stream does not punctuate as it declares. A bound that rests on the time of events says no such thing: that time may
+move more slowly than the clock.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from millstream.logical.plan import Plan
 
 if TYPE_CHECKING:
     from millstream.control.mill.base import Mill
+    from millstream.control.mill.running_query import RunningQuery
     from millstream.control.observe.progress import Progress
 
 LOG = logging.getLogger("millstream")
@@ -126,7 +128,8 @@ class CapacityWatch:
 
     def __init__(self, mill: Mill) -> None:
         self._mill, self._checked = mill, 0.0
-        self._passed: set[str] = set()
+        self._told: dict[str, RunningQuery] = {}
+        """The queries warned of; one of the same name may be created later."""
         self._checking = threading.Lock()
 
     def check(self) -> None:
@@ -143,11 +146,12 @@ class CapacityWatch:
 
         self._mill.capacities.rates()
         for progress in running(self._mill):
-            most = progress.bounds.rows
-            passed = most is not None and progress.state_rows > most
-            if passed and progress.query not in self._passed:
+            most, query = progress.bounds.rows, self._mill.queries.get(progress.query)
+            if query is None or most is None or progress.state_rows <= most or self._told.get(query.name) is query:
+                continue
+            if (found := self._mill.capacities.of(query.name)) is not None and found.due:
+                self._told[query.name] = query
                 LOG.warning("%s", _report(progress))
-            (self._passed.add if passed else self._passed.discard)(progress.query)
 
 
 def _report(progress: Progress) -> MillstreamError:

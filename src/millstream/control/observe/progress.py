@@ -221,7 +221,7 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         shards=tuple(status.seconds for status in statuses),
         durations=durations(job),
         sink=None if outlet is None else outlet.trouble,
-        bounds=mill.capacities.bounds(name, (held, size), last.seconds, _emitted(operators)),
+        bounds=mill.capacities.bounds(name, (held, size), max(last.seconds, last.before), _emitted(operators)),
         finished=query.finished is not None,
         accuracy=EarlyAnswers.of(mill).accuracy(name, statuses),
         reports=tuple(line for each in mill.reported.values() for line in each.lines(name, reports)),

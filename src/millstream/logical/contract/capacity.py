@@ -34,7 +34,8 @@ from millstream.logical.plan import Plan
 @dataclass(frozen=True, slots=True)
 class Residence:
     """A part of the state of node `number`: the seconds that it keeps an entry, or the entries that it has at most;
-    None: unknown. `sides` are the inputs whose tuples it keeps."""
+    None: unknown. `sides` are the inputs whose tuples it keeps. `due`: the seconds follow from declared periods
+    (EVERY) alone."""
 
     number: int
     part: str
@@ -42,6 +43,7 @@ class Residence:
     seconds: float | None = None
     rows: int | None = None
     copies: int = 1
+    due: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,12 @@ class Capacity:
     delay: float | None
     """Seconds after which the results of a tuple are emitted at the latest."""
     growth: Mapping[tuple[int, int], Mapping[str, float]]
+
+    @property
+    def due(self) -> bool:
+        """True if the bound follows from declared periods (EVERY) alone: a stream breaks its promise that passes it."""
+        timed = [each.due for each in self.residences if each.rows is None and each.seconds != 0]
+        return bool(timed) and all(timed)
 
     def rows(self, rates: Mapping[str, float]) -> float | None:
         """Return the most entries that all operators hold, given tuples per second of each stream, and of the results
@@ -112,6 +120,8 @@ class _Finder:
         self._declarations = declarations
         self.residences: list[Residence] = []
         self.growth: dict[tuple[int, int], Mapping[str, float]] = {}
+        self._due: set[str] = set()
+        """The origins of promises that have a declared period."""
 
     def edge(self, node: Agreed) -> _Edge:
         if isinstance(node.plan, Scan):
@@ -139,6 +149,8 @@ class _Finder:
         if definition.watermark is not None:
             rising = Template(((str(definition.schema.time), UP_TO),))
             lags[rising] = definition.watermark / definition.schema.unit
+        due = {template for template, _ in definition.periods}
+        self._due.update(offer.origin for offer in node.offers.templates if offer.template in due)
         for offer in node.offers.templates:
             edge.lags[offer.origin] = 0.0 if offer.seen else lags.get(offer.template)
         clocks = [edge.lags.get(clock) for clock in node.offers.clocks]
@@ -150,16 +162,18 @@ class _Finder:
         sides = tuple(range(len(below))) if part.name == WAITING else (part.side,)[: len(below)]
         if part.rows is not None:
             return Residence(node.number, part.name, sides, rows=part.rows)
-        found = [seconds for seconds in self._ways(node, part, below) if seconds is not None]
-        return Residence(node.number, part.name, sides, min(found, default=None), copies=part.copies)
+        found = [(seconds, not due) for seconds, due in self._ways(node, part, below) if seconds is not None]
+        seconds, free = min(found, default=(None, True))
+        return Residence(node.number, part.name, sides, seconds, copies=part.copies, due=not free)
 
-    def _ways(self, node: Agreed, part: StatePart, below: list[_Edge]) -> Iterator[float | None]:
-        """Yield how long entries stay, by each promise that bounds the part alone; or by all that are relied on."""
+    def _ways(self, node: Agreed, part: StatePart, below: list[_Edge]) -> Iterator[tuple[float | None, bool]]:
+        """Yield how long entries stay, by each promise that bounds the part alone, or by all that are relied on; and
+        whether it follows from declared periods."""
         inputs: Schemes = tuple(input_.offers for input_ in node.inputs)
         none: Schemes = tuple(Offers() for _ in inputs)
         alone = False
         if _bounds(node.plan, none, part.name):  # by its size, whatever is promised: only time purges it, if anything
-            yield self._kept(node, part, 0, inputs[0].time, below[0].time) if below else None
+            yield self._kept(node, part, 0, inputs[0].time, below[0].time) if below else None, False
             return
         for place, offers in enumerate(inputs):
             timed = Offers(offers.time, offers.clocks)
@@ -169,15 +183,19 @@ class _Finder:
             for promise, scheme in [*promises, (offers.time, timed)]:
                 if _bounds(node.plan, (*none[:place], scheme, *none[place + 1 :]), part.name):
                     alone = True
-                    yield self._kept(node, part, place, promise, below[place].lag(promise))
+                    yield self._kept(node, part, place, promise, below[place].lag(promise)), self._is_due(promise)
         if not alone:
             used = [
-                self._kept(node, part, place, promise, below[place].lag(promise))
+                (self._kept(node, part, place, promise, below[place].lag(promise)), self._is_due(promise))
                 for place, offers in enumerate(node.relies)
                 for promise in (*offers.templates, *([offers.time] if offers.time is not Time.STILL else []))
             ]
             waits = any(offers.references for offers in node.relies)  # for a tuple that comes at any time
-            yield _most(used) if used and not waits else None
+            seconds = _most([each for each, _ in used]) if used and not waits else None
+            yield seconds, all(due for _, due in used)
+
+    def _is_due(self, promise: Offer | Time) -> bool:
+        return isinstance(promise, Offer) and self._due.issuperset(promise.origin.split(" and "))
 
     @staticmethod
     def _kept(node: Agreed, part: StatePart, place: int, promise: Offer | Time, lag: float | None) -> float | None:

@@ -22,8 +22,6 @@ from millstream.algebra.schema import TS, Schema
 from millstream.runtime.over.folded import Folded
 from millstream.runtime.over.folds import Arrays, Fold
 from millstream.runtime.over.frames import Taken
-from millstream.runtime.over.partitions import Arranged
-from millstream.runtime.over.scans import lengths_of
 from millstream.runtime.over.sliding import Sliding
 from millstream.runtime.over.totals import Totals, from_column, stored_type, to_column
 from millstream.runtime.state.table import StateTable
@@ -83,12 +81,13 @@ class Panes(Totals):
         self._outer = None if frame.tumbles else OfPanes(schema, partition, outer, self._folded)
 
     def take(self, rows: pl.DataFrame) -> Taken:
-        arranged, touched = self._arrange(rows)
-        position = arranged.positions(self._counts[touched])
+        codes, arranged = self._arrange(rows)
+        before = self._counts[codes[arranged.firsts]]
+        position = arranged.positions(before)
         counted = np.flatnonzero(position % self._pane >= self._skipped)
         ended = position[counted] % self._pane == self._pane - 1
-        merged = self._merge(rows, arranged, touched, position, counted)
-        self._store(arranged, touched)
+        merged = self._of_panes(rows, codes, arranged.order[counted], position[counted], arranged.each(before)[counted])
+        self._store(codes, arranged)
         places = arranged.order[counted[ended]]
         by_arrival = np.argsort(places)
         panes = {fold: tuple(own[ended][by_arrival] for own in arrays) for fold, arrays in merged.items()}
@@ -108,28 +107,20 @@ class Panes(Totals):
         emitted[np.sort(places)] = last
         return results, emitted
 
-    def _merge(
-        self, rows: pl.DataFrame, arranged: Arranged, touched: Places, position: Places, counted: Places
+    def _of_panes(
+        self, rows: pl.DataFrame, codes: Places, places: Places, position: Places, before: Places
     ) -> dict[Fold, Arrays]:
-        """Return the partial results of panes up to each counted tuple, and keep those of the current panes."""
-        segment = arranged.each(np.arange(len(touched)))[counted]
-        pane = position[counted] // self._pane
-        begins = np.ones(len(counted), dtype=np.bool_)
-        begins[1:] = (segment[1:] != segment[:-1]) | (pane[1:] != pane[:-1])
-        starts = np.flatnonzero(begins)
-        before = self._counts[touched][segment[starts]]
-        known = (before % self._pane > self._skipped) & (pane[starts] == before // self._pane)
-        # The last counted tuple of each partition that has one.
-        last = np.cumsum(lengths_of(np.flatnonzero(np.diff(segment, prepend=-1)), len(segment))) - 1
-        merged: dict[Fold, Arrays] = {}
-        for fold, totals in zip(self._folded.folds, self._totals, strict=True):
-            values = tuple(value[arranged.order][counted] for value in fold.lift(rows))
-            codes = touched[segment[starts[known]]]
-            fold.extend(tuple(total[codes] for total in totals), values, starts[known])
-            merged[fold] = fold.running(values, starts)
-            for total, value in zip(totals, merged[fold], strict=True):
-                total[touched[segment[last]]] = value[last]
-        return merged
+        """Return the partial results of panes up to each counted tuple. `before`: the number of tuples that its
+        partition had."""
+        own, pane = codes[places], position // self._pane
+        ends = np.ones(len(places) + 1, dtype=np.bool_)
+        ends[1:-1] = own[1:] != own[:-1]
+        last = np.flatnonzero(ends[1:])
+        ends[1:-1] |= pane[1:] != pane[:-1]
+        starts = np.flatnonzero(ends[:-1])
+        held = before[starts]
+        known = starts[(held % self._pane > self._skipped) & (pane[starts] == held // self._pane)]
+        return self._merge(rows, codes, places, starts, known, last)
 
     def purge(self, now: int) -> None:
         super().purge(now)

@@ -51,32 +51,38 @@ class Totals(Frames):
         ]
 
     def take(self, rows: pl.DataFrame) -> Taken:
-        arranged, touched = self._arrange(rows)
-        order, last = arranged.order, arranged.last
-        known = self._counts[touched] > 0
-        merged: dict[Fold, Arrays] = {}
-        for fold, totals in zip(self._folded.folds, self._totals, strict=True):
-            values = tuple(value[order] for value in fold.lift(rows))
-            before = tuple(total[touched[known]] for total in totals)
-            fold.extend(before, values, arranged.starts[known])
-            ran = fold.running(values, arranged.starts)
-            for total, value in zip(totals, ran, strict=True):
-                total[touched] = value[last]
-            merged[fold] = tuple(map(arranged.placed, ran))
+        codes, arranged = self._arrange(rows)
+        starts, before = arranged.starts, self._counts[codes[arranged.firsts]]
+        ran = self._merge(rows, codes, arranged.order, starts, starts[before > 0], arranged.last)
+        merged = {fold: tuple(map(arranged.placed, arrays)) for fold, arrays in ran.items()}
         emitted = None
         if self._frame.rows and self._frame.slide is not None:
-            emitted = arranged.placed((arranged.positions(self._counts[touched]) + 1) % self._frame.slide == 0)
-        self._store(arranged, touched)
+            emitted = arranged.placed((arranged.positions(before) + 1) % self._frame.slide == 0)
+        self._store(codes, arranged)
         results = self._folded.results(merged, [rows.get_column(name) for name in self._partition])
         return chosen(results, emitted), emitted
 
-    def _arrange(self, rows: pl.DataFrame) -> tuple[Arranged, Places]:
-        """Return tuples by partition, and the partitions that they have."""
+    def _arrange(self, rows: pl.DataFrame) -> tuple[Places, Arranged]:
+        """Return the number of the partition of each tuple, and the tuples by partition."""
         self._load()
         codes = self._partitions.codes(rows)
         self._grow(self._partitions.count)
-        arranged = Arranged.by(codes)
-        return arranged, codes[arranged.firsts]
+        return codes, Arranged.by(codes)
+
+    def _merge(
+        self, rows: pl.DataFrame, codes: Places, places: Places, starts: Places, known: Places, last: Places
+    ) -> dict[Fold, Arrays]:
+        """Return the partial results of segments of the tuples at these places, up to each tuple. The `known` segments
+        continue the totals of their partitions; the new totals are those of the `last` tuples."""
+        merged: dict[Fold, Arrays] = {}
+        before, after = codes[places[known]], codes[places[last]]
+        for fold, totals in zip(self._folded.folds, self._totals, strict=True):
+            values = tuple(value[places] for value in fold.lift(rows))
+            fold.extend(tuple(total[before] for total in totals), values, known)
+            merged[fold] = fold.running(values, starts)
+            for total, value in zip(totals, merged[fold], strict=True):
+                total[after] = value[last]
+        return merged
 
     def _grow(self, count: int) -> None:
         """Make room for this many partitions."""
@@ -84,8 +90,9 @@ class Totals(Frames):
             self._counts = extended(self._counts, count)
             self._totals = [tuple(extended(total, count) for total in totals) for totals in self._totals]
 
-    def _store(self, arranged: Arranged, touched: Places) -> None:
-        """Count the tuples of these partitions, and store what has changed."""
+    def _store(self, codes: Places, arranged: Arranged) -> None:
+        """Count tuples, and store what has changed."""
+        touched = codes[arranged.firsts]
         self._counts[touched] += arranged.lengths
         if len(self.table) + len(touched) > 2 * self._partitions.count + SPARE:
             self.table.replace(self._rows(np.arange(self._partitions.count)))

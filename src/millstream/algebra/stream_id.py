@@ -107,7 +107,7 @@ class StreamId:
 
 
 def part_below(part: str, number: int) -> str:
-    """The name of a part of a query, of those that another part reads."""
+    """The name of the part of a query that sends to `part` as its input of this number."""
     return f"{part}/{number}"
 
 

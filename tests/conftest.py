@@ -1,6 +1,7 @@
 """One hypothesis profile for all tests: no deadlines (machines differ), and on CI the same examples every time."""
 
 import atexit
+import gc
 import os
 
 import pytest
@@ -15,6 +16,15 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 # DuckDB's bindings tell at exit what they have not freed: nothing that a reader of test results needs.
 atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
+
+# What is written outlives a process also without it, and no test ends the machine.
+os.fsync = lambda _: None
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: the collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,11 @@ the others. Names are case-insensitive.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from millstream.errors import OptionError, reason_of
@@ -71,7 +74,7 @@ class Registry(Generic[T]):
 
     def _points(self) -> dict[str, list[EntryPoint]]:
         found: dict[str, list[EntryPoint]] = {}
-        for point in entry_points(group=self.group):
+        for point in _installed(self.group, tuple((folder, _changed(folder)) for folder in sys.path)):
             self._check_name(point.name, self._named(point))
             found.setdefault(point.name.lower(), []).append(point)
         return found
@@ -99,3 +102,16 @@ class Registry(Generic[T]):
     def _named(self, point: EntryPoint) -> str:
         package = "?" if point.dist is None else point.dist.name
         return f"entry point '{point.name} = {point.value}' ({self.group}) of package '{package}'"
+
+
+@lru_cache
+def _installed(group: str, _: tuple[tuple[str, int], ...]) -> EntryPoints:
+    """The entry points of a group: packages are searched again when Python's path or a folder of it has changed."""
+    return entry_points(group=group)
+
+
+def _changed(folder: str) -> int:
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from functools import cache
 from typing import Any, dataclass_transform
 
 from millstream.algebra.types import MICROS
@@ -30,8 +31,8 @@ class Node(_Frozen):
 
     def children(self) -> Iterator[Node]:
         """The direct children, in the order of the text."""
-        for item in fields(self):
-            yield from _nodes(getattr(self, item.name))
+        for name in _fields(type(self)):
+            yield from _nodes(getattr(self, name))
 
     def walk(self) -> Iterator[Node]:
         """The node and all nodes below it."""
@@ -50,6 +51,11 @@ class Node(_Frozen):
             yield
         except MillstreamError as error:
             raise error.at(self.line, self.column) from None
+
+
+@cache
+def _fields(kind: type[Node]) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(kind))
 
 
 def _nodes(value: Any) -> Iterator[Node]:

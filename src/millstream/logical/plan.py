@@ -1,4 +1,4 @@
-"""The logical plan: frozen nodes whose schema and stream properties are derived, never stored.
+"""The logical plan: frozen nodes whose schema and stream properties are derived from their fields.
 
 Equal sub-plans are equal values, so queries with equal lower parts share operators. Columns inside a plan have the
 names of their stream; a join prefixes each side's columns with its alias (`a.price`) unless the side is itself a join.
@@ -13,7 +13,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from millstream.algebra.expression import Expression
 from millstream.algebra.names import Groups
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from millstream.logical.contract.requirements import Requirement
     from millstream.logical.contract.state_parts import StatePart
 
+R = TypeVar("R")
 Names = frozenset[str]
 Key = tuple[str, ...]
 """The columns of a hash key."""
@@ -60,8 +62,36 @@ class Pushed:
     above: Conditions = ()
 
 
+class _Node:
+    """What tells a plan node from other values of its fields: to ask an abstract class takes ten times as long."""
+
+    __slots__ = ("_inputs", "_schema")
+
+
+def _once(slot: str) -> Callable[[Callable[[Any], R]], Callable[[Any], R]]:
+    """Let a property be derived when it is first asked for: planners ask many times."""
+
+    def kept(derive: Callable[[Any], R]) -> Callable[[Any], R]:
+        @wraps(derive)
+        def found(node: Any) -> R:
+            try:
+                return getattr(node, slot)  # type: ignore[no-any-return]
+            except AttributeError:
+                object.__setattr__(node, slot, made := derive(node))
+                return made
+
+        return found
+
+    return kept
+
+
+@cache
+def _fields(kind: type[Plan]) -> tuple[str, ...]:
+    return tuple(part.name for part in fields(kind))
+
+
 @dataclass(frozen=True, slots=True)
-class Plan(ABC):
+class Plan(_Node, ABC):
     stem: ClassVar[str]
     """The operator's name in every layer: node, worker operator, reference, docs page."""
     page: ClassVar[str] = ""
@@ -70,6 +100,8 @@ class Plan(ABC):
     """False for a node that exists only during planning."""
 
     def __init_subclass__(cls) -> None:
+        if "schema" in cls.__dict__:
+            cls.schema = property(_once("_schema")(cls.__dict__["schema"].fget))  # type: ignore[method-assign]
         # A dataclass with slots is created twice; the second class is the one in use.
         if "stem" in cls.__dict__:
             NODES[cls.stem] = value(cls.stem)(cls)
@@ -82,11 +114,12 @@ class Plan(ABC):
         """The schema of the output, derived from the schemas of the inputs."""
 
     @property
+    @_once("_inputs")
     def inputs(self) -> tuple[Plan, ...]:
-        found: list[Plan] = []
-        for part in fields(self):
-            value = getattr(self, part.name)
-            found += [p for p in (value if isinstance(value, tuple) else (value,)) if isinstance(p, Plan)]
+        found: list[Any] = []
+        for name in _fields(type(self)):
+            value = getattr(self, name)
+            found += [p for p in (value if isinstance(value, tuple) else (value,)) if isinstance(p, _Node)]
         return tuple(found)
 
     def with_inputs(self, inputs: tuple[Plan, ...]) -> Self:

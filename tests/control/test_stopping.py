@@ -15,6 +15,7 @@ import pytest
 
 from millstream import scratch
 from millstream.control.stopping import Stopped, kill_tree, stopping
+from tests.tries import chosen, rotated
 
 ENDLESS = """
 CREATE STREAM bids (auction BIGINT, price BIGINT, ts TIMESTAMP) ORDER BY ts
@@ -45,7 +46,7 @@ def wait_for(folder: Path, pattern: str) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "status"), chosen([(signal.SIGTERM, 143), (signal.SIGINT, 130)], 2))
 def test_a_running_query_is_stopped_and_resumes(tmp_path: Path, number: signal.Signals, status: int) -> None:
     for out in ("whole", "cut"):
         (tmp_path / "run.sql").write_text(ENDLESS.format(LIMITED, tmp_path / out))
@@ -64,8 +65,7 @@ def test_a_running_query_is_stopped_and_resumes(tmp_path: Path, number: signal.S
     assert whole.equals(cut)
 
 
-@pytest.mark.parametrize("seconds", [0.25, 0.6, 1.0, 1.5])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("seconds", "number"), rotated([0.25, 0.6, 1.0, 1.5], [signal.SIGTERM, signal.SIGINT], keep=1))
 def test_a_start_is_stopped(tmp_path: Path, number: signal.Signals, seconds: float) -> None:
     (tmp_path / "run.sql").write_text(ENDLESS.format("rate = 1000", tmp_path / "out"))
     process = started(tmp_path)

@@ -23,6 +23,7 @@ from millstream.control.mill.recovery import recovered
 from millstream.control.runner import run_file
 from millstream.errors import InputError, MillstreamError, OptionError
 from tests.paths import ROOT
+from tests.tries import chosen
 
 STATEMENTS = """
 CREATE STREAM bids (auction BIGINT, price BIGINT, ts BIGINT) ORDER BY ts
@@ -97,7 +98,7 @@ said(Path(sys.argv[1]), "killed", Path(sys.argv[1]) / "checkpoint", shards=2)
 """
 
 
-@pytest.mark.parametrize("moment", ["early", "late"])
+@pytest.mark.parametrize("moment", chosen(["early", "late"], 2))
 def test_a_process_that_is_killed(folder: Path, moment: str) -> None:
     """Before a batch is delivered, or between its delivery and its commit."""
     said(folder, "whole", shards=2)

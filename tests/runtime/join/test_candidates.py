@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,7 @@ from millstream.runtime.operator.contract import Input
 from tests.runtime.join import test_outer_join as outer
 from tests.runtime.join import test_window_join as inner
 from tests.runtime.join.disk import test_window_join_disk as on_disk
+from tests.tries import rotated
 
 GAP = 1000
 """Time between two tuples of a stream."""
@@ -107,11 +109,12 @@ def run(
     return results
 
 
-@pytest.mark.parametrize("in_order", [True, False], ids=["merging", "on arrival"])
-@pytest.mark.parametrize("kind", list(TYPES))
-@pytest.mark.parametrize("keys", list(KEYS))
-@pytest.mark.parametrize("rows", [100, 1_000, 5_000, 10_000])
-def test_they_follow_rows_and_results(rows: int, keys: str, kind: str, in_order: bool) -> None:
+@pytest.mark.parametrize(
+    ("case", "rows"),
+    rotated(itertools.product(KEYS, TYPES, (True, False)), [100, 1_000, 5_000, 10_000], keep=1),
+)
+def test_they_follow_rows_and_results(case: tuple[str, str, bool], rows: int) -> None:
+    keys, kind, in_order = case
     with Looked() as looked:
         results = run(rows, keys, kind, 5, in_order=in_order)
     assert looked.rows >= 4 * rows
@@ -144,11 +147,11 @@ def test_wide_windows_are_looked_at_in_portions() -> None:
     assert len(results) > 200_000 and looked.largest <= 10_000
 
 
-@pytest.mark.parametrize("in_order", [True, False], ids=["merging", "on arrival"])
-@pytest.mark.parametrize("kind", list(TYPES))
-@pytest.mark.parametrize("keys", ["one", "few", "skewed"])
-@pytest.mark.parametrize("window", [0, 3, 50])
-def test_results_and_their_order_are_those_of_all_pairs(keys: str, kind: str, window: int, in_order: bool) -> None:
+@pytest.mark.parametrize(
+    ("case", "window"), rotated(itertools.product(["one", "few", "skewed"], TYPES, (True, False)), [0, 3, 50], keep=1)
+)
+def test_results_and_their_order_are_those_of_all_pairs(case: tuple[str, str, bool], window: int) -> None:
+    keys, kind, in_order = case
     with limits(1 << 40, 1 << 40, 1 << 40):
         wanted = run(200, keys, kind, window, in_order=in_order, steps=3)
     with by_time():

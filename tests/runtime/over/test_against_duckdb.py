@@ -14,6 +14,7 @@ import pytest
 
 from millstream.config import Options
 from millstream.control.mill import LocalMill
+from tests.tries import rotated
 
 CALLS = [
     "COUNT(*)",
@@ -77,8 +78,7 @@ def close(found: tuple[Any, ...], expected: tuple[Any, ...]) -> bool:
     return all(a == b or (isinstance(b, float) and math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)) for a, b in pairs)
 
 
-@pytest.mark.parametrize("by", ["", "PARTITION BY k "])
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(("call", "by"), rotated(CALLS, ["", "PARTITION BY k "], keep=1))
 def test_aggregates_over_frames(call: str, by: str) -> None:
     items = ", ".join(f"{call} OVER ({by}ORDER BY ts {frame}) AS c{n}" for n, frame in enumerate(FRAMES))
     query, rows = f"SELECT ts, {items} FROM s", rows_of(len(call))

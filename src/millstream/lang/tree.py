@@ -31,7 +31,7 @@ class Node(_Frozen):
 
     def children(self) -> Iterator[Node]:
         """The direct children, in the order of the text."""
-        for name in _fields(type(self)):
+        for name in _fields(type(self)):  # type: ignore[arg-type]
             yield from _nodes(getattr(self, name))
 
     def walk(self) -> Iterator[Node]:

@@ -101,7 +101,7 @@ class Plan(_Node, ABC):
 
     def __init_subclass__(cls) -> None:
         if "schema" in cls.__dict__:
-            cls.schema = property(_once("_schema")(cls.__dict__["schema"].fget))  # type: ignore[method-assign]
+            cls.schema = property(_once("_schema")(cls.__dict__["schema"].fget))  # type: ignore[assignment]
         # A dataclass with slots is created twice; the second class is the one in use.
         if "stem" in cls.__dict__:
             NODES[cls.stem] = value(cls.stem)(cls)

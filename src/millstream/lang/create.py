@@ -31,6 +31,12 @@ CLAUSES = (
 )
 KINDS = ("STREAM", "TABLE", "QUERY", "VIEW", "FUNCTION")
 CLASSES = ("+", "#", "-")
+_FORMS = {
+    "STREAM": "CREATE STREAM name (…), or CREATE STREAM name AS SELECT …",
+    "TABLE": "CREATE TABLE name (…)",
+    "QUERY": "CREATE QUERY name AS SELECT …",
+    "VIEW": "CREATE VIEW name AS SELECT …",
+}
 
 
 def create(cursor: Cursor) -> ast.Statement:
@@ -41,7 +47,14 @@ def create(cursor: Cursor) -> ast.Statement:
         return replace(_view(cursor, cursor.new_name("the name of the view")), replaces=True)
     kind = cursor.choice(KINDS, "STREAM, TABLE, QUERY, VIEW, FUNCTION or AGGREGATE")
     unless = cursor.accept("IF", "NOT", "EXISTS") is not None
-    name = cursor.new_name(f"the name of the {kind.lower()}")
+    named = f"the name of the {kind.lower()}"
+    if kind in _FORMS and (cursor.at_symbol("(") or cursor.at_any("AS", "SELECT", "WITH")):
+        if cursor.at("WITH") or not cursor.ahead().is_symbol("("):
+            cursor.error("M1001", f"{named} is missing", hint=_FORMS[kind])
+        cursor.error(
+            "M1001", f"expected {named}, found {cursor.token}", hint=f'write "{cursor.token.text}" in double quotes'
+        )
+    name = cursor.new_name(named)
     return replace(_CREATED[kind](cursor, name), unless_exists=unless)
 
 

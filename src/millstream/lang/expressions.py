@@ -158,7 +158,9 @@ def _primary(cursor: Cursor) -> ast.Expr:
             made = expression(cursor)
             cursor.expect_symbol(")")
             return made
-        case Kind.SYMBOL if token.text == "[" and cursor.ahead().kind not in (Kind.WORD, Kind.QUOTED):
+        case Kind.SYMBOL if token.text == "[":
+            if cursor.ahead().kind in (Kind.WORD, Kind.QUOTED) and cursor.ahead(2).is_symbol("]"):
+                cursor.error("M1090", "names in brackets: not available", hint='write them in double quotes: "name"')
             cursor.error("M1090", "arrays: not available", hint="a column for each value")
         case Kind.WORD | Kind.QUOTED:
             return _word(cursor)
@@ -212,6 +214,9 @@ def _word(cursor: Cursor) -> ast.Expr:
     parts, quoted = [cursor.name("a column")], cursor.text[token.start] == '"'
     while cursor.accept_symbol("."):
         parts.append(cursor.name("a column"))
+    if cursor.at_symbol("[") and cursor.ahead().kind in (Kind.STRING, Kind.QUOTED) and cursor.ahead(2).is_symbol("]"):
+        hint = f"a column of a stream: {parts[-1]}.{cursor.ahead().text}; a value has no fields"
+        cursor.error("M1090", "fields in brackets: not available", hint=hint)
     return ast.Name(tuple(parts), quoted, **here)
 
 
@@ -253,9 +258,10 @@ def _cast(cursor: Cursor) -> ast.Expr:
     token = cursor.expect("CAST")
     cursor.expect_symbol("(")
     operand = expression(cursor)
-    cursor.expect("AS")
+    with cursor.like("CAST(x AS BIGINT)"):
+        cursor.expect("AS")
     target = type_name(cursor)
-    if cursor.token.kind is Kind.WORD:
+    if cursor.token.kind is Kind.WORD and cursor.token.upper not in RESERVED:
         cursor.fail("')'", hint=f"a type is {ONE_OF}")
     cursor.expect_symbol(")")
     return ast.Cast(operand, target, **token.place)

@@ -74,6 +74,9 @@ def _select(cursor: Cursor) -> ast.Select:
     elif not cursor.in_body:
         ended = cursor.token.kind is Kind.END
         hint = "every query reads a stream: SELECT … FROM s" if ended or next_clause(cursor, ()) else ""
+        after = cursor.ahead()
+        if cursor.previous.is_symbol("*") and cursor.at_name() and not (after.is_symbol(",") or after.upper == "FROM"):
+            hint = f"is FROM missing before {cursor.token}?"
         cursor.fail("FROM and a stream" if ended else "',' or FROM", hint=hint, keywords=("FROM",))
     found: dict[str, Any] = {}
     while (clause := next_clause(cursor, found)) is not None and clause in _CLAUSES:
@@ -249,24 +252,27 @@ def _expensive(cursor: Cursor) -> tuple[str | ast.Query, ast.Work]:
         made = expression(cursor)
         cursor.expect("AS")
         name = cursor.name("a column")
-        options: dict[str, Any] = {}
-        while cursor.accept_symbol(","):
-            option, names = cursor.token, ("BUDGET", "GUARD", "ASIDE", "SHED")
-            if option.upper not in names:  # not that this function had no names of arguments
-                hint = cursor.suggestion(names)
-                cursor.error("M1001", f"expected budget, guard, aside or shed, found {option}", hint=hint)
-            key = cursor.advance().text.lower()
-            if key in options:
-                cursor.error("M1007", f"{key} appears twice", token=option)
-            cursor.expect_symbol("=>")
-            if key in ("budget", "aside"):
-                options[key] = cursor.integer("a number of tuples")
-            else:
-                options[key] = cursor.choice(("TRUE", "FALSE"), "TRUE or FALSE") == "TRUE"
-        if "budget" not in options:
-            cursor.fail("', budget => n'")
-        cursor.expect_symbol(")")
+        with cursor.inside_body():  # here arguments have names
+            options = _work_options(cursor)
     return relation, ast.Work(made, name, **options, **token.place)
+
+
+def _work_options(cursor: Cursor) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    while cursor.accept_symbol(","):
+        option = cursor.token
+        key = cursor.choice(("BUDGET", "GUARD", "ASIDE", "SHED"), "budget, guard, aside or shed").lower()
+        if key in options:
+            cursor.error("M1007", f"{key} appears twice", token=option)
+        cursor.expect_symbol("=>")
+        if key in ("budget", "aside"):
+            options[key] = cursor.integer("a number of tuples")
+        else:
+            options[key] = cursor.choice(("TRUE", "FALSE"), "TRUE or FALSE") == "TRUE"
+    if "budget" not in options:
+        cursor.fail("', budget => n'")
+    cursor.expect_symbol(")")
+    return options
 
 
 def _argument(cursor: Cursor) -> str | ast.Query:

@@ -17,6 +17,7 @@ _EXAMPLES = {
 }
 _ARGUMENTS = {"TUMBLE": ("DATA", "TIMECOL", "SIZE"), "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE")}
 """The names of the arguments, in their order."""
+_FORMS = {"DATA": "TABLE s", "TIMECOL": "DESCRIPTOR(ts)"}
 _PARTS = ("RANGE", "SLIDE", "ROWS", "NOW", "UNBOUNDED", "ON", "WATTR")
 
 
@@ -82,7 +83,7 @@ def window_function(cursor: Cursor) -> tuple[str, ast.WindowClause]:
     if not cursor.at_any("TUMBLE", "HOP"):
         cursor.fail("TUMBLE or HOP")
     cursor.advance()
-    with cursor.like(_EXAMPLES[token.upper]):
+    with cursor.like(_EXAMPLES[token.upper]), cursor.inside_body():  # here arguments have names
         given = _window_arguments(cursor, token.upper)
     if wrapped:
         cursor.expect_symbol(")")
@@ -97,8 +98,7 @@ def _window_arguments(cursor: Cursor, function: str) -> dict[str, Any]:
     named = False
     cursor.expect_symbol("(")
     while True:
-        token = cursor.token
-        name = order[len(given)]
+        token, left = cursor.token, [each for each in order if each not in given]
         if cursor.ahead().is_symbol("=>"):
             name, named = token.text.upper(), True
             if name not in order:
@@ -108,23 +108,31 @@ def _window_arguments(cursor: Cursor, function: str) -> dict[str, Any]:
                 cursor.error("M1007", f"{name} appears twice")
             cursor.advance()
             cursor.advance()
+        elif not left:
+            cursor.error("M1013", f"{function} has {len(order)} arguments", hint=", ".join(order))
         elif named:
-            cursor.error("M1013", "an argument without a name after one with a name", hint=f"{name} => …")
-        given[name] = _argument(cursor, name)
+            cursor.error("M1013", "an argument without a name after one with a name", hint=f"{left[0]} => …")
+        else:
+            name = left[0]
+        given[name] = _argument(cursor, name, named)
         missing = [each for each in order if each not in given]
-        if not missing:
+        if not missing and not cursor.at_symbol(","):
             cursor.expect_symbol(")")
             return given
         if named and cursor.at_symbol(")"):
-            cursor.error("M1013", f"{function} lacks {missing[0]}", hint=f"{missing[0]} => …")
+            cursor.error(
+                "M1013", f"{function} lacks {missing[0]}", hint=f"{missing[0]} => {_FORMS.get(missing[0], '…')}"
+            )
         cursor.expect_symbol(",")
 
 
-def _argument(cursor: Cursor, name: str) -> Any:
+def _argument(cursor: Cursor, name: str, named: bool) -> Any:
     if name == "DATA":
         cursor.accept("TABLE")
         return cursor.name("a stream")
     if name == "TIMECOL":
+        if named and not cursor.at("DESCRIPTOR"):
+            cursor.fail("DESCRIPTOR", hint=f"TIMECOL => {_FORMS['TIMECOL']}")
         cursor.expect("DESCRIPTOR")
         cursor.expect_symbol("(")
         attribute = cursor.name("the time column")

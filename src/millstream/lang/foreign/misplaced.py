@@ -4,13 +4,6 @@ from __future__ import annotations
 
 _SINK_OPTIONS = ("options of a sink stand in WITH (…)", "INTO parquet WITH (path = '…')")
 _KIND = ("a window begins with its kind", "[RANGE 10 MINUTES], or [ROWS 100]")
-_NAMED = {
-    "STREAM": "CREATE STREAM name (…), or CREATE STREAM name AS SELECT …",
-    "TABLE": "CREATE TABLE name (…)",
-    "QUERY": "CREATE QUERY name AS SELECT …",
-    "VIEW": "CREATE VIEW name AS SELECT …",
-}
-"""Statements whose name may have been left out."""
 _UNITS = ("WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 _DURATION = ("a duration stands without quotes", "[RANGE 10 SECONDS], or [RANGE INTERVAL '10' SECOND]")
 
@@ -39,12 +32,6 @@ MISPLACED: dict[str, tuple[str, str]] = {
     "CREATE QUERY IF EXISTS": ("IF NOT EXISTS, not IF EXISTS", "CREATE QUERY IF NOT EXISTS name AS SELECT …"),
     "CREATE QUERY name SELECT": ("AS is missing before SELECT", "CREATE QUERY name AS SELECT …"),
     **{
-        f"CREATE {kind}{unless} {after}": (f"the name of the {kind.lower()} is missing", hint)
-        for kind, hint in _NAMED.items()
-        for unless in ("", " IF NOT EXISTS")
-        for after in ("AS SELECT", "AS", "SELECT", "WITH", "(")
-    },
-    **{
         f"{before} {value} {unit}{plural}": ("a duration in an expression is an INTERVAL", f"INTERVAL '5' {unit}")
         for before in ("+", "-", "<", ">", "<=", ">=", "<>", "^ SELECT … =", "BETWEEN")
         for value in ("number", "string")
@@ -63,6 +50,9 @@ MISPLACED: dict[str, tuple[str, str]] = {
         f"DROP {kind} name IF EXISTS": ("IF EXISTS stands before the name", f"DROP {kind} IF EXISTS name")
         for kind in ("STREAM", "TABLE", "QUERY", "VIEW")
     },
+    **dict.fromkeys(
+        ("IF NOT EXIST", "IF NOT EXITS"), ("IF NOT EXISTS is misspelt", "CREATE STREAM IF NOT EXISTS name (…)")
+    ),
     "IF EXIST": ("IF EXISTS, not IF EXIST", "DROP STREAM IF EXISTS s"),
     "SET string": ("the name of an option stands without quotes", "SET strategy = 'dfs'"),
     "^ FROM": ("SELECT stands before FROM", "SELECT * FROM s"),

@@ -12,6 +12,10 @@ _LATEST = "WHERE SEQ(a, b) MODE RECENT AND a.k = b.k pairs each b with the lates
 _NULLS = "leave it out: only ORDER BY of a SELECT over tables says where NULLs come"
 _OF_TABLE = "JOIN t ON …: a tuple meets the rows that the table has at its time"
 _ROWS = "the source sends a row for each value"
+_GLOBAL = (
+    "mill.stream('g', spark.table('global_temp.g')) if it is streaming, else CREATE TABLE g (…), then "
+    "mill.insert('g', spark.table('global_temp.g')); then FROM g"
+)
 _SETS = "a query for each set of columns"
 _BOTH = "a window for each stream: a [RANGE 5 SECONDS] JOIN b [RANGE 5 SECONDS] ON …"
 _OUTER_KINDS = {
@@ -67,6 +71,7 @@ QUERIES: dict[str, tuple[str, str]] = {
     "INTERVAL JOIN": ("INTERVAL JOIN", "ON a.k = b.k AND a.ts BETWEEN b.ts - INTERVAL '5' SECOND AND b.ts"),
     **dict.fromkeys(("WITHIN number", "WITHIN INTERVAL", "WITHIN ("), ("WITHIN", _BOTH)),
     "GRACE PERIOD": ("GRACE PERIOD", "WATERMARK FOR ts AS ts - INTERVAL '5' SECOND of the stream"),
+    **dict.fromkeys(("FROM GLOBAL_TEMP .", "JOIN GLOBAL_TEMP ."), ("a global view of Spark", _GLOBAL)),
     "FROM name .": ("a stream of another database", "there is one catalog: FROM s"),
     "JOIN name .": ("a stream of another database", "there is one catalog: JOIN s"),
     "FROM string": ("a file in FROM", "CREATE STREAM s (…) WITH (connector = 'csv', path = '…'), then FROM s"),
@@ -99,6 +104,7 @@ QUERIES: dict[str, tuple[str, str]] = {
     "EVERY number": ("EVERY", "a window with SLIDE: s [RANGE 60 SECONDS SLIDE 10 SECONDS]"),
     "SAMPLE BY": ("SAMPLE BY", _BY_WINDOW),
     "WINDOW (": ("window(ts, …)", _BY_WINDOW),
+    **dict.fromkeys(("BY WINDOW", ", WINDOW", "SELECT WINDOW"), ("window as a column", _BY_WINDOW)),
     "WINDOW . name": ("window.start and window.end", "window_start, window_end"),
     "FROM name WATERMARK name": (
         "WATERMARK of a query",
@@ -171,21 +177,19 @@ QUERIES: dict[str, tuple[str, str]] = {
     "^ SELECT … ^": ("the operator ^", "POWER(a, b)"),
     "* *": ("the operator **", "POWER(a, b)"),
     "& &": ("the operator &&", "AND"),
+    "^ SELECT … &": ("the operator &", "AND between conditions; a function in Python combines bits"),
+    "^ SELECT … |": ("the operator |", "OR between conditions; a function in Python combines bits"),
     "<= >": ("the operator <=>", "a = b OR (a IS NULL AND b IS NULL)"),
     "- >": ("the operator ->", "a column for each value"),
     "?": ("parameters", "write the value itself"),
     ": name": ("parameters", "write the value itself"),
     "@ name": ("variables", "write the value itself"),
-    **{f"{before} [ name ,": ("arrays", "a column for each value") for before in ("SELECT", ",", "(")},
-    **dict.fromkeys(
-        ("SELECT [ name ]", ", [ name ]", "( [ name ]"), ("names in brackets", 'write them in double quotes: "name"')
-    ),
     "SEPARATOR string": ("SEPARATOR", "STRING_AGG(x, ',')"),
     "DISTINCT *": ("COUNT(DISTINCT *)", "COUNT(*) of a subquery: FROM (SELECT DISTINCT * FROM s)"),
     "BY ( name ,": ("several values in parentheses", "without them: GROUP BY a, b"),
     "=>": ("the operator =>", "a >= b"),
     **dict.fromkeys(
-        ("( name =>", ", name =>"), ("names of arguments of this function", "TUMBLE and HOP have some: SIZE => …")
+        ("( name =>", ", name =>"), ("names of arguments of this function", "the values alone, in their order: f(x, 2)")
     ),
     "= <": ("the operator =<", "a <= b"),
     "> <": ("the operator ><", "a <> b"),

@@ -59,6 +59,12 @@ STATEMENTS: dict[str, tuple[str, str]] = {
     "^ GRANT": ("GRANT", "there are no users"),
     "^ REVOKE": ("REVOKE", "there are no users"),
     "CREATE OR REPLACE": ("CREATE OR REPLACE of other than views", f"{_DEFINED}, or CREATE … IF NOT EXISTS"),
+    "CREATE OR REPLACE MATERIALIZED": ("CREATE OR REPLACE MATERIALIZED VIEW", _VIEW),
+    **{
+        f"CREATE {replaces}{word} VIEW": (word, f"leave it out: CREATE {replaces}VIEW v AS SELECT …")
+        for replaces in ("", "OR REPLACE ")
+        for word in ("TEMP", "TEMPORARY", "GLOBAL TEMP", "GLOBAL TEMPORARY")
+    },
     "CREATE MATERIALIZED": ("CREATE MATERIALIZED VIEW", _VIEW),
     "CREATE LIVE": ("CREATE LIVE VIEW", _VIEW),
     "CREATE TEMPORARY": ("TEMPORARY", "leave it out, and DROP it when it is no longer needed"),

@@ -42,6 +42,8 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("unix_timestamp", "epoch", "to_unixtime", "epoch_ms"), "EXTRACT(EPOCH FROM x)"),
     **dict.fromkeys(("dateadd", "date_add", "timestampadd", "date_sub"), "a + INTERVAL '5' MINUTE"),
     "date_trunc": _TRUNCATED,
+    **dict.fromkeys(("windowstart", "window_begin"), "window_start"),
+    "windowend": "window_end",
     **dict.fromkeys((f"tostartof{unit}" for unit in ("second", "minute", "hour", "day")), _TRUNCATED),
     **dict.fromkeys(("trunc", "truncate"), f"FLOOR(x), or CAST(x AS BIGINT); {_TRUNCATED}"),
     **dict.fromkeys(("date_part", "datepart", "dayofmonth"), "EXTRACT(DAY FROM x)"),
@@ -58,7 +60,11 @@ INSTEAD: dict[str, str] = {
     **dict.fromkeys(("max_by", "min_by", "arg_max", "arg_min"), _ONE_COLUMN),
     **dict.fromkeys(("count_if", "countif"), "COUNT(*) FILTER (WHERE condition)"),
     **dict.fromkeys(("sum_if", "sumif"), "SUM(x) FILTER (WHERE condition)"),
-    **dict.fromkeys(("count_distinct", "uniq"), "COUNT(DISTINCT x)"),
+    **dict.fromkeys(("count_distinct", "uniq", "nunique", "n_unique"), "COUNT(DISTINCT x)"),
+    "size": "COUNT(*) counts tuples; LENGTH(x) the characters of a text",
+    **dict.fromkeys(
+        ("histogram", "value_counts"), "COUNT(*) with GROUP BY x, or GROUP BY FLOOR(x / 10) for ranges of 10"
+    ),
     **dict.fromkeys(("rank", "dense_rank", "ntile", "percent_rank", "cume_dist"), _RANKED),
     **dict.fromkeys(("regexp_like", "regexp_matches", "rlike", "regexp", "contains", "startswith", "ends_with"), _LIKE),
     **dict.fromkeys(("position", "instr", "locate", "charindex", "strpos"), "x LIKE '%text%' tests for a text"),
@@ -78,5 +84,7 @@ INSTEAD: dict[str, str] = {
 }
 """Hints for functions that do not exist here, by lower-case name."""
 
-WITHOUT_CALL = frozenset({"current_timestamp", "current_date", "localtimestamp", "sysdate", "rowtime"})
+WITHOUT_CALL = frozenset(
+    {"current_timestamp", "current_date", "localtimestamp", "sysdate", "rowtime", "windowstart", "windowend"}
+)
 """Functions that other dialects write without parentheses, as if they were columns."""

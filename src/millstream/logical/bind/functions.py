@@ -35,7 +35,8 @@ def check_known(name: str, others: Iterable[str] = ()) -> None:
     if name not in _FUNCTIONS:
         hint = INSTEAD.get(name) or did_you_mean(name, (*_FUNCTIONS, *aggregates.known(), *others))
         if hint.startswith("known"):
-            hint = "'millstream docs language' has the functions; @millstream.function registers one written in Python"
+            docs = "'millstream docs language' has the functions, 'millstream docs aggregates' the aggregates"
+            hint = f"{docs}; @millstream.function registers one written in Python"
         raise BindError("M2008", f"unknown function '{name}'", hint=hint)
 
 

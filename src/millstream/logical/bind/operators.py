@@ -88,6 +88,9 @@ def _comparison_hint(left: Expression, right: Expression) -> str:
 def _instant_hint(instant: Expression, other: Expression) -> str:
     if isinstance(other, Literal) or not other.type.is_numeric:
         return f"write the value as {instant.type.value} 'YYYY-MM-DD{' HH:MM:SS' * (instant.type is Type.TIMESTAMP)}'"
+    if written := _DAY.fullmatch(str(other).replace(".0", "")):
+        year, month, day = map(int, written.groups())
+        return f"a date stands in quotes: {instant.type.value} '{year}-{month:02}-{day:02}'"
     seconds = f"if it has seconds since 1970, CAST({other} AS TIMESTAMP)"
     return f"{other} is {other.type.value}: compare it with a number, or {seconds}"
 
@@ -127,6 +130,8 @@ def _arithmetic_hint(op: str, left: Expression, right: Expression) -> str:
 
 _ADD = {"+": "add", "-": "subtract"}
 _EXAMPLE = "INTERVAL '5' SECOND"
+_DAY = re.compile(r"\(\((\d{4}) [-/] ([1-9]|1[0-2])\) [-/] ([1-9]|[12]\d|3[01])\)")
+"""A date without quotes, which is arithmetic."""
 _YEAR = re.compile(r"\s*\d{4}-")
 _DURATION = re.compile(r"\s*(\d+)\s*(second|minute|hour|day|week)s?\s*", re.IGNORECASE)
 

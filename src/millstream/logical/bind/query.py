@@ -127,6 +127,7 @@ def _select(select: ast.Select, catalog: Catalog) -> Plan:
     totals = frozenset(alias for alias, expression in named.items() if contains_aggregate(expression))
     scope = replace(scope_of(entries), aliases=frozenset(named), aggregates=totals)
     plan, scope = _from(select, entries, scope, accepted=catalog.replaying)
+    scope = replace(scope, aggregates=frozenset())
     for item in select.items:
         check_names(item)
     aggregates = any(contains_aggregate(item.expression) for item in select.items)

@@ -63,7 +63,7 @@ class Scope:
     same: Mapping[str, str] = field(default_factory=dict)
     aliases: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()
-    """Those of `aliases` that name an aggregate."""
+    """Those of `aliases` that name an aggregate, in WHERE and ON."""
     joined: bool = False
 
     @property

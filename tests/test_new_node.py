@@ -13,7 +13,6 @@ from millstream.algebra.element import Element, Page
 from millstream.algebra.expression import Binary, Column, Literal
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
-from millstream.logical.contract.explain import explain_contract
 from millstream.logical.contract.offers import Offers
 from millstream.logical.contract.requirements import Punctuated, Requirement
 from millstream.logical.contract.state_parts import StatePart, listed
@@ -29,7 +28,7 @@ from millstream.runtime.engine import Graph
 from millstream.runtime.operator.contract import NOTHING, Input, Operator, Output
 from millstream.runtime.operator.registry import carries_out
 from millstream.runtime.state.table import StateTable
-from tests.logical.sample import bind, catalog_of
+from tests.logical.sample import bind, catalog_of, explain_contract
 
 
 @dataclass(frozen=True, slots=True)

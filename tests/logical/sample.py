@@ -8,6 +8,9 @@ from millstream.lang.table.ast import CreateView, Write
 from millstream.logical.bind import bind_aggregate, bind_derived, bind_select, bind_stream, bind_table
 from millstream.logical.bind.table.relations import over_tables
 from millstream.logical.catalog import Catalog
+from millstream.logical.contract.explain import written
+from millstream.logical.contract.offers import Declarations
+from millstream.logical.contract.query_contract import contract_of
 from millstream.logical.nodes.table_write import TableWrite
 from millstream.logical.plan import Plan
 from tests.paths import GOLDEN
@@ -69,3 +72,8 @@ def bind(query: str, catalog: Catalog | None = None) -> Plan:
 
 
 QUERIES = tuple(path.read_text(encoding="utf-8").split("\n\n")[0] for path in sorted(GOLDEN.glob("*.plan.txt")))
+
+
+def explain_contract(plan: Plan, catalog: Catalog) -> str:
+    """The contract of a plan as text."""
+    return written(contract_of(plan, Declarations.of(catalog, "demand")))

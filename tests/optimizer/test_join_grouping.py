@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from millstream.config import Options
 from millstream.control.mill import LocalMill
 from millstream.errors import OptionError
-from millstream.logical.contract.explain import explain_contract
 from millstream.logical.explain import explain
 from millstream.logical.join.cost import (
     Flow,
@@ -30,7 +29,7 @@ from millstream.logical.nodes.window_join import WindowJoin
 from millstream.logical.plan import EVERYWHERE
 from millstream.optimizer import optimize
 from millstream.physical.plan.partitioning import partition_keys
-from tests.logical.sample import bind, catalog_of
+from tests.logical.sample import bind, catalog_of, explain_contract
 from tests.reference.meaning.relation import Rows
 from tests.reference.plan import run
 from tests.tries import tries

@@ -35,12 +35,3 @@ def gain_percent(early: float, final: float) -> float:
     25.0
     """
     return 100 * (final - early) / final
-
-
-def coverage(aggressiveness: float, range_: int, slide: int) -> float:
-    """The share of a window's time that an early answer has seen.
-
-    >>> round(coverage(50, 12, 2), 4)
-    0.9167
-    """
-    return 1 - aggressiveness / 100 * slide / range_

@@ -6,7 +6,6 @@ Names are resolved to columns of the input page, and every node has a type. `str
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -52,19 +51,7 @@ class Column(Expression):
 
 @record("literal")
 class Literal(Expression):
-    """-0.0 is another constant than 0.0."""
-
     value: Any
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Literal) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash((self.type, self.value))
-
-    def _key(self) -> tuple[Any, ...]:
-        value = self.value
-        return self.type, value, type(value) is float and value == 0 and math.copysign(1, value)
 
     def __str__(self) -> str:
         if isinstance(self.value, str):

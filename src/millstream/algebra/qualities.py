@@ -1,11 +1,7 @@
 """How good the early answers of a query were: running numbers of their accuracy, once final ones are known.
 
->>> from millstream.algebra.accuracy import accuracy
-
 >>> early, final = [80.0, -8.0, 30.0, 0.0, 1.0], [100.0, -10.0, 10.0, 0.0, 0.0]
 >>> pl.DataFrame({"e": early, "f": final}).select(accuracies(pl.col("e"), pl.col("f"))).to_series().to_list()
-[80.0, 80.0, -100.0, 100.0, 0.0]
->>> list(map(accuracy, early, final))
 [80.0, 80.0, -100.0, 100.0, 0.0]
 """
 

@@ -87,23 +87,3 @@ def lead_of(percent: Fraction, windows: Windower) -> int:
     (4, -5, 2)
     """
     return windows.step - ceil(percent * windows.step / 100)
-
-
-def aggressiveness(lead: int, windows: Windower) -> float:
-    """P_Aggr: the lead before the end of a window, as a percentage of the slide.
-
-    >>> from millstream.algebra.windower import tumbling
-    >>> aggressiveness(30, tumbling(120)), aggressiveness(60, tumbling(120)), aggressiveness(0, tumbling(120))
-    (25.0, 50.0, 0.0)
-    """
-    return 100 * lead / windows.step
-
-
-def coverage(lead: int, windows: Windower) -> float:
-    """The share of a window's time that an early answer has seen.
-
-    >>> from millstream.algebra.windower import Hopping, tumbling
-    >>> round(coverage(60, Hopping(720, 120)), 4), coverage(5, tumbling(10))
-    (0.9167, 0.5)
-    """
-    return 1 - (aggressiveness(lead, windows) / 100) * windows.step / windows.length

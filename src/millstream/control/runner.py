@@ -265,7 +265,7 @@ class ProgressLine:
     """Rows per second, state and lag, on one line that is updated in place."""
 
     def __init__(self, connection: Connection, console: Console, *, resumed: bool = False) -> None:
-        self._connection, self._console, self._resumed = connection, console, resumed
+        self._connection, self._resumed = connection, resumed
         self._begun = self._shown = self._logged = time.monotonic()
         visible = console.is_terminal and not TERMINAL.in_use
         self._status = console.status("waiting for the first batch") if visible else None

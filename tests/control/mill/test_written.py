@@ -19,7 +19,7 @@ from millstream.control.observe.metrics import MillCollector
 from millstream.control.rehearsal import rehearse
 from millstream.control.runner import run_file
 from millstream.errors import BindError, MillstreamError, PlanError
-from millstream.lang import parse, parse_one
+from millstream.lang import parse
 from millstream.physical.wire.records import Remember
 from millstream.runtime.table.written_table import WrittenTable
 
@@ -235,22 +235,3 @@ def test_a_select_over_tables_groups_by_place() -> None:
     mill = LocalMill()
     mill.execute("CREATE TABLE t (k BIGINT, v BIGINT); INSERT INTO t VALUES (1, 1), (2, 2), (1, 3)")
     assert mill.execute("SELECT k + 1, SUM(v) FROM t GROUP BY 1 ORDER BY 1") == "2 | 4\n3 | 2"
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        "SELECT k, NULL FROM s",
-        "SELECT DISTINCT k, NULL FROM s",
-        "SELECT k, NULL FROM s WHERE k = 1 UNION ALL SELECT k, NULL FROM s WHERE k = 1",
-        "SELECT k, n FROM (SELECT DISTINCT k, NULL AS n FROM s) d",
-    ],
-)
-def test_nulls_take_the_type_of_their_column(rows: str) -> None:
-    mill = LocalMill()
-    mill.execute(
-        f"CREATE STREAM s (k BIGINT, ts BIGINT) ORDER BY ts; CREATE TABLE t (k BIGINT, x DOUBLE); INSERT INTO t {rows}"
-    )
-    mill.insert("s", [(1, 1)])
-    mill.batch()
-    assert set(mill.written.select(parse_one("SELECT k, x FROM t").select).rows()) == {(1, None)}

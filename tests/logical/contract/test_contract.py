@@ -14,10 +14,9 @@ import pytest
 
 from millstream.control.mill import LocalMill
 from millstream.logical.contract.accordance import Agreed, accordance
-from millstream.logical.contract.explain import explain_contract
 from millstream.logical.contract.offers import Declarations
 from millstream.optimizer import optimize
-from tests.logical.sample import GOLDEN, bind, catalog_of, sample_catalog
+from tests.logical.sample import GOLDEN, bind, catalog_of, explain_contract, sample_catalog
 from tests.paths import DOCS
 
 FILES = sorted(GOLDEN.glob("*.contract.txt"))

@@ -47,7 +47,7 @@ EXAMPLES = {
     "F34: accept any, accept none (CT21)": (SEARCH, "test_well_formed_contracts"),
     "F35: the imputation plan, consistent and not (T21)": (SEARCH, "test_the_imputation_plan"),
     "F35: contracts with feedback (CT20)": (CATALOGUE, "test_the_projection_of_the_example_passes_feedback_on"),
-    "F35: static coverage, in both modes": (SCHEMES, "test_the_guard_of_the_example_is_covered"),
+    "F35: static coverage": (SCHEMES, "test_the_guard_of_the_example_is_covered"),
     "F35: guards that a punctuation covers (T23)": (OWN, "test_which_guard_a_punctuation_covers"),
     "F36: all cells of the match table (T22)": (SCHEMES, "test_what_an_antecedent_accepts"),
     "F37: algorithms 1 and 2, corrected": ("logical/contract/test_plans.py", "test_brute_force_over_all_contracts"),

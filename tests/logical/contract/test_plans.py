@@ -19,6 +19,7 @@ from millstream.logical.nodes.scan import Scan
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from tests.control.test_contract_runs import EXTERNAL, KEYS, STAMPED, queries
+from tests.logical.contract.test_search import well_formed
 from tests.logical.sample import bind, catalog_of
 from tests.tries import tries
 
@@ -72,7 +73,7 @@ def test_an_accordance_is_consistent_and_its_contracts_are_well_formed(case: tup
     for node in accordance(*case).walk():
         if node.contract is None:
             continue
-        assert node.contract.well_formed(covering(node.plan.schema, node.offers))
+        assert well_formed(node.contract, covering(node.plan.schema, node.offers))
         for place, below in enumerate(node.inputs):
             assert below.contract is not None and below.contract.out == node.contract.ins[place]
             assert accepts(below.contract.feedback_in, node.contract.sent_to(place), strict=False)

@@ -1,15 +1,13 @@
-"""Examples of prodding that are no transcripts: the bucket (W1, W2), measures (W16), prodding one level (W19)."""
+"""Examples of prodding that are no transcripts: the bucket (W1, W2), prodding one level (W19)."""
 
 from __future__ import annotations
 
 import polars as pl
 import pytest
 
-from millstream.algebra.accuracy import accuracy, latency
 from millstream.algebra.aggregate.call import AggregateCall
 from millstream.algebra.early import Prod, ends_asked, parse_prod, stream_prod
 from millstream.algebra.punctuation.restriction import below, equal
-from millstream.algebra.schedule import aggressiveness, coverage
 from millstream.algebra.schema import TS, Schema, TimeKind
 from millstream.algebra.types import Type
 from millstream.algebra.windower import Hopping, tumbling
@@ -62,13 +60,6 @@ def test_w2_groups_stay(bound: int) -> None:
     aggregate = built(WindowAggregate(Scan("s", schema), windows, ("sensor_id",), calls("COUNT", None), early="top"))
     passed = aggregate.passed(prod.renamed({"sensor_id": ("sensor_id",)}), prod)
     assert str(passed) == "{sensor_id = 1, window_end <= 240}" and not passed.lost
-
-
-def test_w16_measures() -> None:
-    assert aggressiveness(30, tumbling(120)) == 25 and aggressiveness(60, tumbling(120)) == 50
-    assert latency(first=5, result=11) == 6 and latency(first=7, result=11) == 4
-    assert accuracy(60, 50) == 80 and accuracy(120, 50) == -40
-    assert coverage(60, Hopping(720, 120)) == pytest.approx(0.9167, abs=1e-4)
 
 
 @pytest.mark.parametrize(("function", "top_only", "whole"), [("MAX", 55, 55), ("SUM", 107, 206)])

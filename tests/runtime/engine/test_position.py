@@ -26,7 +26,20 @@ from millstream.runtime.operator.contract import Input, Operator, Output
 from millstream.runtime.pipeline.pipeline import Pipeline
 from millstream.runtime.pipeline.project import Project
 from millstream.runtime.pipeline.select import Select
-from tests.runtime.engine.toys import SCHEMA, Each, Join, Pair, Recorder, Rig, TimeCount, Union, frame, page, pairs_of
+from tests.runtime.engine.toys import (
+    SCHEMA,
+    Each,
+    Join,
+    Pair,
+    Recorder,
+    Rig,
+    TimeCount,
+    Union,
+    cut_into_paths,
+    frame,
+    page,
+    pairs_of,
+)
 
 STRATEGIES = ("dfs", "bfs", "rr", "batch:2", "batch:7")
 MODES = ("none", "heartbeat", "punctuation", "eqg")
@@ -115,7 +128,7 @@ class Feed(Rig):
         strategy = self.rng.choice(STRATEGIES)
         self.graph.set_strategy(strategy)
         if strategy == "rr":
-            self.graph.cut_into_paths()
+            cut_into_paths(self.graph)
 
     def play(self, steps: int = 25) -> None:
         self.begin()

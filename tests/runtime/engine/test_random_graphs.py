@@ -14,7 +14,19 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER
 from millstream.runtime.engine import Graph, OperatorNode, Sink, Source, Strategy
 from tests.reference.query_graph import Node, answers
-from tests.runtime.engine.toys import SCHEMA, Each, Join, Pair, Recorder, TimeCount, Union, combine, match, page
+from tests.runtime.engine.toys import (
+    SCHEMA,
+    Each,
+    Join,
+    Pair,
+    Recorder,
+    TimeCount,
+    Union,
+    combine,
+    cut_into_paths,
+    match,
+    page,
+)
 
 STRATEGIES = ("dfs", "bfs", "rr", "batch:3", "mixed")
 MODES = ("none", "heartbeat", "punctuation", "eqg")
@@ -107,7 +119,7 @@ class Trial:
             return
         self.graph.set_strategy(self.strategy)
         if self.strategy == "rr":
-            self.graph.cut_into_paths()
+            cut_into_paths(self.graph)
 
     def interfere(self, _: object, __: int) -> None:
         """Called in the middle of walks: change strategies, breaks and branches."""
@@ -122,7 +134,7 @@ class Trial:
             case 1:
                 graph.set_break(rng.choice(list(graph.operators)))
             case 2:
-                graph.unset_break(rng.choice(list(graph.operators)))
+                graph.set_break(rng.choice(list(graph.operators)), broken=False)
             case 3:
                 self.add_branch()
             case 4 if self.branches:

@@ -6,7 +6,7 @@ import pytest
 
 from millstream.algebra.values import decode, encode
 from millstream.errors import InputError, OptionError
-from tests.runtime.engine.toys import Each, Join, Rig, TimeCount, Union, page, running_sum
+from tests.runtime.engine.toys import Each, Join, Rig, TimeCount, Union, cut_into_paths, page, running_sum
 
 
 class Path(Rig):
@@ -23,7 +23,7 @@ def test_a_break_ends_one_fragment_and_begins_another() -> None:
     rig.graph.set_break("a")
     rig.push(rig.s, (1, 1), (2, 2))
     assert rig.run() == "X(a) X(a) B(a→s) exit X(b) X(b) exit"
-    rig.graph.unset_break("a")
+    rig.graph.set_break("a", broken=False)
     rig.push(rig.s, (3, 3))
     assert rig.run() == "X(a) X(b) B(b→a) B(a→s) exit"
     assert rig.out.values == [1, 2, 3]
@@ -55,7 +55,7 @@ def test_time_is_asked_across_breaks(mode: str, strategy: str) -> None:
     sources = [rig.source(f"S{i}") for i in range(3)]
     inner = rig.add("U1", Union(), rig.add("σ1", Each(), sources[0]), rig.add("σ2", Each(), sources[1]))
     out = rig.sink(rig.add("U2", Union(), rig.add("π", Each(), inner), sources[2]))
-    rig.graph.cut_into_paths()
+    cut_into_paths(rig.graph)
     rig.now = 10
     rig.push(sources[2], (1, 5))
     rig.run()
@@ -68,7 +68,7 @@ def test_the_canonical_cut() -> None:
     a = rig.add("a", Each(), s)
     b, c = rig.add("b", Each(), a), rig.add("c", Each(), a)
     rig.add("d", Each(), rig.add("U", Union(), b, c))
-    rig.graph.cut_into_paths()
+    cut_into_paths(rig.graph)
     assert [tuple(row) for row in rig.graph.table()] == [
         ("a", "–", "–", "RR-Source-Sink"),
         ("b", "–", "–", "RR-Source-Sink"),

@@ -137,7 +137,7 @@ def test_table_edits() -> None:
     assert format_table(graph.table()) == TABLE_1
     graph.set_break("Σ1")
     assert format_table(graph.table()) == TABLE_2
-    graph.unset_break("Σ1")
+    graph.set_break("Σ1", broken=False)
     assert format_table(graph.table()) == TABLE_1
     graph.set_strategy("bfs")
     assert format_table(graph.table()) == TABLE_1.replace("DFS", "BFS")

@@ -11,6 +11,7 @@ from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import TS, Schema
 from millstream.algebra.types import Type
 from millstream.runtime.engine import Graph, OperatorNode, Sink, Source
+from millstream.runtime.engine.breaks import canonical_cut
 from millstream.runtime.operator.capabilities import AwaitsTime
 from millstream.runtime.operator.contract import NOTHING, Input, Operator, Output
 
@@ -298,3 +299,9 @@ class Recorder:
         for element in self.elements:
             story += element.frame.rows() if isinstance(element, Page) else [element.progress]
         return story
+
+
+def cut_into_paths(graph: Graph) -> None:
+    """Set breaks so that every fragment is a path, as round robin requires."""
+    for node in canonical_cut(graph.operators.values()):
+        graph.set_break(node)

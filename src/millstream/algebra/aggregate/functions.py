@@ -187,11 +187,6 @@ def known() -> tuple[str, ...]:
     return tuple(_FUNCTIONS)
 
 
-def functions() -> tuple[AggregateFunction, ...]:
-    """All functions, in the order of registration."""
-    return tuple(dict.fromkeys(_FUNCTIONS.values()))
-
-
 for built_in in (
     *(Count(), Sum(), Avg(), Extreme("MIN", LEAST), Extreme("MAX", GREATEST)),
     *(Condition("BOOL_AND", "EVERY", operation=LEAST), Condition("BOOL_OR", operation=GREATEST)),

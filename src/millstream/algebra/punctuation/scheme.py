@@ -64,22 +64,17 @@ def accepts(antecedent: FeedbackScheme, subsequent: FeedbackScheme, *, strict: b
     return all(any(covered(sent, own) for own in antecedent.templates) for sent in subsequent.templates)
 
 
-def covered(feedback: Template, by: Template, mode: str = "sound") -> bool:
-    """Return whether punctuation of a template removes the guard of feedback of another one.
-
-    `sound`: each guard is covered by a single punctuation, sooner or later, because the punctuation restricts no
-    further attribute, and none more narrowly. `thesis`: the classes of the restricted attributes are the same, which
-    is neither sufficient nor necessary.
+def covered(feedback: Template, by: Template) -> bool:
+    """Return whether punctuation of a template removes the guard of feedback of another one: each guard is covered by a
+    single punctuation, sooner or later, because the punctuation restricts no further attribute, and none more narrowly.
 
     >>> by_wid, exact = Template.of(wid="+"), Template.of(wid="#", avg="#")
-    >>> covered(exact, by_wid), covered(exact, by_wid, "thesis")
-    (True, False)
+    >>> covered(exact, by_wid)
+    True
     >>> timed, keyed = Template.of(time="+"), Template.of(time="+", id="#")
-    >>> covered(timed, keyed), covered(timed, keyed, "thesis")
-    (False, True)
+    >>> covered(timed, keyed)
+    False
     """
-    if mode == "thesis":
-        return all(by.class_of(name) == class_ for name, class_ in feedback.classes)
     names = feedback.attributes | by.attributes
     pairs = ((by.class_of(name), feedback.class_of(name)) for name in names)
     return all(own in (EVERY, class_) or (own == UP_TO and class_ == SINGLE) for own, class_ in pairs)

@@ -11,8 +11,8 @@ stream cannot violate that at any point in time: the punctuation may still arriv
 True
 >>> from millstream.algebra.punctuation.restriction import below, equal
 >>> by_auction = Template.of(ts="+", auction="#")
->>> by_auction.conforms(Pattern.of(ts=below(9), auction=equal(5))), by_auction.conforms(Pattern.of(ts=below(9)))
-(True, False)
+>>> Template.like(Pattern.of(ts=below(9), auction=equal(5))) == by_auction
+True
 """
 
 from __future__ import annotations
@@ -65,10 +65,6 @@ class Template:
 
     def class_of(self, attribute: str) -> str:
         return dict(self.classes).get(attribute, EVERY)
-
-    def conforms(self, pattern: Pattern) -> bool:
-        """True if each restriction of the pattern has the class that the template names."""
-        return {name: class_of(restriction) for name, restriction in pattern.items} == dict(self.classes)
 
     def renamed(self, names: Mapping[str, str]) -> Template | None:
         """Return the template over renamed attributes; None if one has no new name, or two get the same."""

@@ -121,14 +121,7 @@ def compared(mill: Mill, statements: Sequence[ast.Statement]) -> Comparison:
                     wanted.pop(key, None)
             case ast.SetOption():
                 options[statement.name.lower()] = statement
-            case (
-                ast.CreateStream()
-                | ast.CreateDerivedStream()
-                | ast.CreateTable()
-                | ast.CreateQuery()
-                | CreateAggregate()
-                | CreateView()
-            ):
+            case _ if isinstance(statement, Created):
                 wanted[_keys(statement)[0]] = statement
     unnamed = {key: query for key, query in have.items() if key not in wanted and _FREE.fullmatch(key[1])}
     found, again, ran = Comparison(), set[Key](), mill.journal.once.copy()
@@ -144,14 +137,7 @@ def compared(mill: Mill, statements: Sequence[ast.Statement]) -> Comparison:
             case ast.SetOption() if options[statement.name.lower()] is statement:
                 if mill.journal.options.get(statement.name.lower()) != statement.value:
                     found.run.append(statement)
-            case (
-                ast.CreateStream()
-                | ast.CreateDerivedStream()
-                | ast.CreateTable()
-                | ast.CreateQuery()
-                | CreateAggregate()
-                | CreateView()
-            ):
+            case _ if isinstance(statement, Created):
                 key = _keys(statement)[0]
                 if wanted.get(key) is statement and (key not in have or key in again):
                     found.run.append(statement)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from millstream.algebra.punctuation.scheme import ANY_FEEDBACK, NO_FEEDBACK, FeedbackScheme, Scheme, covered
+from millstream.algebra.punctuation.scheme import NO_FEEDBACK, FeedbackScheme
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +33,6 @@ class Contract:
 
     def sent_to(self, place: int) -> FeedbackScheme:
         return self.feedback_out[place] if place < len(self.feedback_out) else NO_FEEDBACK
-
-    def well_formed(self, punctuation: Scheme, mode: str = "sound") -> bool:
-        """Return whether the punctuation that its guards see covers all feedback that it exploits."""
-        if self.feedback_in is NO_FEEDBACK or not self.exploits:
-            return True
-        if self.feedback_in is ANY_FEEDBACK or not isinstance(self.feedback_in, Scheme):
-            return mode == "sound" and any(not own.classes for own in punctuation.templates)  # it covers everything
-        sent = self.feedback_in.templates
-        return all(any(covered(each, own, mode) for own in punctuation.templates) for each in sent)
 
     def __str__(self) -> str:
         ins = ", ".join(f"In{place}={scheme}" for place, scheme in enumerate(self.ins, start=1))

@@ -7,12 +7,14 @@ none and what to declare, and the verdict.
 >>> from millstream.algebra.schema import Schema
 >>> from millstream.algebra.punctuation.template import Template
 >>> from millstream.algebra.types import Type
->>> from millstream.logical.catalog import StreamDefinition
+>>> from millstream.logical.catalog import Catalog, StreamDefinition
+>>> from millstream.logical.contract.offers import Declarations
+>>> from millstream.logical.contract.query_contract import contract_of
 >>> from millstream.logical.nodes.distinct import Distinct
 >>> from millstream.logical.nodes.scan import Scan
 >>> catalog, schema = Catalog(), Schema.of(("k", Type.INT))
 >>> catalog.add_stream(StreamDefinition("s", schema, templates=(Template((("k", "#"),)),)))
->>> print(explain_contract(Distinct(Scan("s", schema)), catalog))
+>>> print(written(contract_of(Distinct(Scan("s", schema)), Declarations.of(catalog, "demand"))))
 #2 Distinct
 │    seen: BOUNDED by s PUNCTUATED ON (k #)
 │    passes on (k #), time when asked
@@ -31,22 +33,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from millstream.logical.catalog import Catalog
 from millstream.logical.contract.accordance import Agreed, Refused
 from millstream.logical.contract.hints import hint
-from millstream.logical.contract.offers import Declarations, Offers
-from millstream.logical.contract.query_contract import QueryContract, contract_of
+from millstream.logical.contract.offers import Offers
+from millstream.logical.contract.query_contract import QueryContract
 from millstream.logical.contract.state_parts import NONE_MOUNTED
 from millstream.logical.explain import branches
-from millstream.logical.plan import Plan
-
-
-def explain_contract(
-    plan: Plan, catalog: Catalog, ets: str = "demand", unpunctuated: frozenset[str] = frozenset()
-) -> str:
-    """Return the contract of a plan as text; `ets` is how silent sources promise time, `unpunctuated` are the streams
-    whose sources send no punctuation."""
-    return written(contract_of(plan, Declarations.of(catalog, ets, unpunctuated)))
 
 
 def written(contract: QueryContract) -> str:

@@ -57,11 +57,6 @@ def search(vertices: Sequence[Vertex], fits: Accepts = accepts) -> Accordance | 
     return _Search(vertices, fits).solve([vertex.offering for vertex in vertices])
 
 
-def reduced(vertices: Sequence[Vertex], fits: Accepts = accepts) -> list[Offering] | Refusal:
-    """Return the contracts that are left after both passes; on a tree, those that take part in an accordance."""
-    return _Search(vertices, fits).reduced([vertex.offering for vertex in vertices])
-
-
 class _Search:
     def __init__(self, vertices: Sequence[Vertex], fits: Accepts) -> None:
         self._vertices, self._fits = vertices, fits

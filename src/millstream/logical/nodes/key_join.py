@@ -12,8 +12,6 @@ from typing import Any
 from millstream.algebra.expression import Expression, conjuncts
 from millstream.algebra.response import Reach, Rule
 from millstream.algebra.window import Window
-from millstream.logical.contract.offers import Offers
-from millstream.logical.contract.state_parts import StatePart
 from millstream.logical.nodes.kinds.windowed import TwoWindowed, in_time
 from millstream.logical.plan import Conditions, Pushed
 
@@ -51,9 +49,6 @@ class KeyJoin(TwoWindowed):
         inside = [c for c in conjuncts(self.residual) if not on_keys(c) and not any(s.take(c) for s in sifters)]
         above = [c for c in conditions if not on_keys(c)]
         return self.sifted(sifters, inside, above)
-
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
-        return self.joined_offers(inputs, [part.drains for part in parts[:2]])
 
     def parameters(self) -> dict[str, Any]:
         return TwoWindowed.parameters(self) | self.values("once")

@@ -44,9 +44,6 @@ class MultiJoin(Windowed):
             members.append(_member(f"input {own[0].label}", place, towards))
         return (*members, waiting(self, inputs)) if self.merges else tuple(members)
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
-        return self.joined_offers(inputs, [part.drains for part in parts[: len(inputs)]])
-
     def requirements(self, part: StatePart) -> Iterator[Requirement]:
         others = [place for place in range(len(self.members)) if place != part.side]
         if self.windows[part.side].range is not None:

@@ -29,9 +29,6 @@ from millstream.logical.nodes.kinds.windowed import TwoWindowed
 class ThriftyJoin(TwoWindowed):
     stem = "thrifty_join"
 
-    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
-        return self.joined_offers(inputs, [part.drains for part in parts[:2]])
-
     def feedback_sent(self, inputs: tuple[Offers, ...]) -> tuple[FeedbackScheme, ...]:
         told = (frozenset((*self._by_punctuation(side, inputs), *self._by_time(side, inputs))) for side in (0, 1))
         return tuple(Scheme(templates) if templates else NO_FEEDBACK for templates in told)

@@ -27,7 +27,7 @@ COUNT = "__count"
 """The number of values that an early answer was made of; NULL if its kind of aggregate does not need it."""
 EARLY, FINAL, GAP = PAIR
 HOUR = 3600 * MICROS
-_ROW, _HOUR, _RANK = "__row", "__hour", "__rank"
+_ROW, _HOUR = "__row", "__hour"
 
 
 def bin_of(share: pl.Expr) -> pl.Expr:

@@ -19,7 +19,7 @@ from millstream.algebra.response import Respond
 from millstream.algebra.schema import FOREVER, NEVER, Schema
 from millstream.algebra.upstream import Upstream
 from millstream.errors import OptionError, did_you_mean
-from millstream.runtime.engine import breaks, guarding, prodding, readings, scheduler, snapshot, upstream
+from millstream.runtime.engine import guarding, prodding, readings, scheduler, snapshot, upstream
 from millstream.runtime.engine.breaks import components
 from millstream.runtime.engine.buffer import Buffer, Ledger
 from millstream.runtime.engine.merge import MergeNode
@@ -217,14 +217,6 @@ class Graph:
         buffer.broken = broken
         self._remap_around(buffer)
         self._note_cuts()
-
-    def unset_break(self, node: OperatorNode | str) -> None:
-        self.set_break(node, broken=False)
-
-    def cut_into_paths(self) -> None:
-        """Set breaks so that every fragment is a path, as round robin requires."""
-        for node in breaks.canonical_cut(self.operators.values()):
-            self.set_break(node)
 
     def _note_cuts(self) -> None:
         """Note whether a walk may end before it reaches the sources that it wants to ask."""

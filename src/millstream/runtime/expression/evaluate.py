@@ -133,16 +133,16 @@ def _binary(node: Binary) -> pl.Expr:
     if op == "%":
         return remainder(*operands, node.type)
     value = _ARITHMETIC[op](*operands)
-    if op != "*" and node.type.is_float and (_is_zero(left, 1) or _is_zero(right, 1 if op == "+" else -1)):
+    if op != "*" and node.type.is_float and (_is_zero(left) or (op == "+" and _is_zero(right))):
         # Polars leaves a column as it is when it adds 0, and negates what it subtracts from 0: -0.0 would come.
         return pl.when(value == 0).then(pl.lit(0, dtype=node.type.polars)).otherwise(value)
     return value
 
 
-def _is_zero(expression: Expression, sign: int) -> bool:
-    """Return whether an expression is the constant 0 of this sign."""
+def _is_zero(expression: Expression) -> bool:
+    """Return whether an expression is the constant 0, and not -0.0."""
     value = None if expression.columns() else pl.select(to_polars(expression)).item()
-    return value == 0 and math.copysign(1, value) == sign
+    return value == 0 and math.copysign(1, value) == 1
 
 
 def _compare(op: str, left: Expression, right: Expression) -> pl.Expr:

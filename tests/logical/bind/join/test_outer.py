@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from millstream.algebra.window import UNBOUNDED, Window
-from millstream.logical.contract.explain import explain_contract
 from millstream.logical.nodes.outer_join import OuterJoin
 from millstream.logical.plan import Plan
 from millstream.optimizer import optimize
 from millstream.physical.plan.partitioning import partition_keys
 from millstream.physical.plan.stages import parts
-from tests.logical.sample import bind, catalog_of, sample_catalog
+from tests.logical.sample import bind, catalog_of, explain_contract, sample_catalog
 
 
 def outer_joins(text: str) -> list[OuterJoin]:

@@ -34,10 +34,8 @@ from millstream.logical.bind.table.driven import driven
 from millstream.logical.bind.table.scope import StreamScope
 from millstream.logical.bind.table.time import check_time
 from millstream.logical.catalog import Catalog, TableDefinition
-from millstream.logical.nodes.distinct import Distinct
 from millstream.logical.nodes.project import Project
 from millstream.logical.nodes.table_write import TableWrite
-from millstream.logical.nodes.union import Union
 from millstream.logical.nodes.written_join import alike
 from millstream.logical.plan import Key, Plan
 
@@ -120,7 +118,7 @@ def _named(plan: Plan, insert: body.Insert, definition: TableDefinition) -> Plan
         wanted = f"{len(names)} column{'s' if len(names) != 1 else ''} ({', '.join(names)})"
         raise BindError("M2045", f"'{definition.name}' takes {wanted}, found {len(plan.schema)}")
     check_required(insert, definition)
-    nulls = _nulls(plan)
+    nulls = {name for name, item in plan.items if item == NULL} if isinstance(plan, Project) else set()
     if plan.schema.names == tuple(names) and not nulls:
         return plan
     made: list[tuple[str, Expression]] = []
@@ -128,23 +126,6 @@ def _named(plan: Plan, insert: body.Insert, definition: TableDefinition) -> Plan
         type_ = definition.schema.type_of(name)
         made.append((name, Literal(type_, None) if each.name in nulls else Column(each.type, each.name)))
     return Project(plan, tuple(made))
-
-
-def _nulls(plan: Plan) -> frozenset[str]:
-    """The columns that are a NULL without a type in every row."""
-    match plan:
-        case Project():
-            below = _nulls(plan.input)
-            copied = {name for name, item in plan.items if isinstance(item, Column) and item.name in below}
-            return frozenset(copied | {name for name, item in plan.items if item == NULL})
-        case Distinct():
-            return _nulls(plan.input)
-        case Union():
-            of_members = [_nulls(member) for member in plan.members]
-            members = [member.schema.names for member in plan.members]
-            columns = zip(plan.schema.names, zip(*members, strict=True), strict=True)
-            return frozenset(name for name, own in columns if all(map(frozenset.__contains__, of_members, own)))
-    return frozenset()
 
 
 def _written_items(write: Write, plan: Plan) -> Iterator[tuple[ast.SelectItem | None, str]]:

@@ -145,6 +145,9 @@ class Windowed(Joining):
         """Return, for pairs of sides, what the time of the second excludes of the first."""
         return join_limits([Partner(side.schema, side.names, side.key_names) for side in self.sides], self.residual)
 
+    def passes_on(self, inputs: tuple[Offers, ...], parts: tuple[StatePart, ...]) -> Offers:
+        return self.joined_offers(inputs, [part.drains for part in parts[: len(inputs)]])
+
     def _windows(self) -> str:
         return ", ".join(f"{side.prefix or ''} {side.window_text}".lstrip() for side in self.sides)
 

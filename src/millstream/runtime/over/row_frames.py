@@ -21,7 +21,7 @@ from millstream.algebra.frame import Frame
 from millstream.algebra.punctuation.punctuations import Punctuations
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.runtime.over.framed import combined
-from millstream.runtime.over.frames import Frames, Taken
+from millstream.runtime.over.frames import Frames, Taken, with_results
 from millstream.runtime.over.partitions import Arranged
 from millstream.runtime.over.row_aggregate import Row, Rows
 from millstream.runtime.over.row_state import Partition, PartitionStore
@@ -39,8 +39,7 @@ class RowFrames(Frames):
     def __init__(
         self, schema: Schema, output: Schema, partition: Sequence[str], frame: Frame, calls: Sequence[RowCall]
     ) -> None:
-        self._frame, self._size = frame, frame.size
-        self._schema, self._output = schema, output
+        self._size, self._names = frame.size, list(output.polars)
         self.store = PartitionStore(schema, partition, frame, calls)
         self._arguments = [group.columns for group in self.store.groups]
         self._columns = [column for group in self.store.groups for call in group.calls for column in call.outputs]
@@ -125,6 +124,11 @@ class RowFrames(Frames):
             return made, places
         order = np.argsort(places, kind="stable")
         return [series.gather(order) for series in made], places[order]
+
+    def _with_results(self, tuples: pl.DataFrame, found: Sequence[Rows]) -> pl.DataFrame | None:
+        """The tuples, once for each row of their results, with these."""
+        results, places = self._taken(np.arange(tuples.height), found)
+        return with_results(tuples, results, places, self._names)
 
     # --- time -------------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from millstream.algebra.frame import Frame
 from millstream.algebra.schema import FOREVER, TS, Schema
 from millstream.runtime.operator.frames import pick
 from millstream.runtime.over.framed import combined
-from millstream.runtime.over.frames import Leaving, Slots, Taken, merged_by_time, with_results
+from millstream.runtime.over.frames import Leaving, Slots, Taken, merged_by_time
 from millstream.runtime.over.row_aggregate import Rows
 from millstream.runtime.over.row_frames import RowFrames
 from millstream.runtime.over.row_state import NUMBER, PARTITION, Partition
@@ -40,16 +40,7 @@ def row_frames(
     return kind(schema, output, partition, frame, calls)
 
 
-class HoldingFrames(RowFrames):
-    """Frames that hold back rows until time releases them."""
-
-    def _with_results(self, tuples: pl.DataFrame, found: Sequence[Rows]) -> pl.DataFrame | None:
-        """The tuples, as often as they have results, with these."""
-        results, places = self._taken(np.arange(tuples.height), found)
-        return with_results(tuples, results, places, self._output.polars)
-
-
-class RowSlots(HoldingFrames):
+class RowSlots(RowFrames):
     """`_last` has the last tuple of each partition until its slot has ended: number, end of the slot and partition, by
     the identity of the partition."""
 
@@ -119,7 +110,7 @@ def _results_of(partition: Partition) -> Rows:
     return combined([each.results() for each in partition.evaluations])
 
 
-class RowActive(HoldingFrames):
+class RowActive(RowFrames):
     """The table has the tuples that have not left, in the order of their numbers, without gaps. They leave in this
     order, whatever their partitions."""
 

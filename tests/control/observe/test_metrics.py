@@ -265,6 +265,23 @@ def test_the_endpoint_is_for_this_machine_and_closes(mill: Mill, bids: str) -> N
         urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10)
 
 
+def test_a_scrape_does_not_wait_for_the_batch_that_runs() -> None:
+    """A sink that waits for a scrape gets the numbers from before its batch."""
+    with ms.connect(local=True, contracts="off") as connection:
+        server, seen = serve(connection, 0), list[Any]()
+
+        def write(*_: object) -> None:
+            with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10) as answer:
+                found = scraped(answer.read().decode())
+            seen.append([found[name] for name in ("millstream_stream_rows_total", "millstream_batches_total")])
+
+        connection.sql("CREATE STREAM s (k BIGINT)")
+        connection.sql("SELECT k FROM s").start(write)
+        for _ in range(2):
+            connection.insert("s", [(1,)])
+        assert len(seen) == 2 and sum(seen[1][1].values()) == sum(seen[0][1].values()) + 1
+
+
 def test_a_stopped_query_has_no_metrics(mill: Mill, bids: str) -> None:
     mill.execute(bids)
     run = job_of(mill)

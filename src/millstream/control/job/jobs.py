@@ -173,10 +173,14 @@ class LocalJobs(Jobs):
         cached: bool = True,
     ) -> None:
         self.clock, self.cached = clock or SystemClock().now, cached
+        self.before_batch: list[Callable[[], None]] = []
+        """Called before each batch of a job."""
         super().__init__(folder, shards=shards)
 
     def _new_job(self, folder: Path | None, *, shards: int, stages: int) -> LocalJob:
-        return LocalJob(folder, shards=shards, stages=stages, clock=lambda: self.clock(), cached=self.cached)
+        job = LocalJob(folder, shards=shards, stages=stages, clock=lambda: self.clock(), cached=self.cached)
+        job.before_batch = self.before_batch
+        return job
 
     def reshard(self, shards: int) -> None:
         """Discard jobs in memory first; they run nothing."""

@@ -63,6 +63,7 @@ class LocalJob(Job):
         """True while a batch runs; true once shards have begun to process it."""
         self._working = threading.RLock()
         """Held while shards are used: metrics are read from other threads."""
+        self.before_batch: list[Callable[[], None]] = []
         self.after_batch: Callable[[LocalJob], None] = lambda _: None
 
     def _check(self, path: Path) -> None:
@@ -112,6 +113,8 @@ class LocalJob(Job):
         end = begun_before or self._reader.latest(start, self.clock(), streams=streams)
         if end == start:
             return False
+        for call in self.before_batch:
+            call()
         try:
             if self.noted is not None and begun_before is None:
                 self.noted.begin(batch, json.dumps(end), copies=self._state.copies)
@@ -199,6 +202,11 @@ class LocalJob(Job):
     @property
     def running(self) -> bool:
         return not self._closed
+
+    @property
+    def busy(self) -> bool:
+        """True while a batch runs: shards report when it has ended."""
+        return self._stepping
 
     def start(self) -> None:
         if self._state.durable:  # the failed batch is run again

@@ -1,4 +1,5 @@
-"""Metrics for Prometheus, read from the connection at each scrape; nothing runs between scrapes.
+"""Metrics for Prometheus, read from the connection at each scrape. In process a scrape while a batch runs gets the
+numbers from before that batch, which are kept at most once a second; else nothing runs between scrapes.
 
     server = serve(connection, 9464)      # http://127.0.0.1:9464/metrics
 
@@ -9,7 +10,9 @@ restart. Counters of jobs and of delivered rows start at 0 when a connection is 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 from wsgiref.simple_server import WSGIServer
 
@@ -20,6 +23,8 @@ from prometheus_client.registry import Collector
 from millstream.algebra.types import MICROS
 from millstream.control.connection import Connection
 from millstream.control.job.base import Job
+from millstream.control.job.jobs import LocalJobs
+from millstream.control.job.local import LocalJob
 from millstream.control.mill.base import Mill
 from millstream.control.observe.progress import OperatorProgress, durations, running
 from millstream.control.observe.stream_progress import stream_progress
@@ -29,6 +34,8 @@ from millstream.runtime.engine.gate import GuardReading
 Labels = tuple[str, ...]
 Family = tuple[type[CounterMetricFamily] | type[GaugeMetricFamily], str, str, Callable[[Any], float | None]]
 """A metric: kind, name, help, and the function that reads its value from a subject; None: the subject has no sample."""
+KEPT = 1.0
+"""Seconds for which the metrics that are kept before a batch are new enough."""
 NAMED = 3
 """The most patterns in the name of a guard."""
 COUNTER, GAUGE = CounterMetricFamily, GaugeMetricFamily
@@ -139,11 +146,27 @@ PHASES: Family = (GAUGE, "batch_phase_seconds", "The last batch: time per phase,
 class MillCollector(Collector):
     def __init__(self, mill: Mill) -> None:
         self._mill = mill
+        self._kept: list[Metric] | None = None
+        self._kept_at = 0.0
+        """When they were kept before a batch; 0: they are to be kept before the next one."""
+
+    def keep(self) -> None:
+        """Keep the metrics for scrapes while a batch runs."""
+        if time.monotonic() > self._kept_at + KEPT:
+            with suppress(Exception):  # metrics stop no batch
+                self._kept, self._kept_at = list(self._read()), time.monotonic()
+
+    def collect(self) -> list[Metric]:
+        busy = any(isinstance(job, LocalJob) and job.busy for job in self._mill.jobs.all())
+        if not busy or self._kept is None:
+            self._kept = list(self._read())
+        self._kept_at = 0.0  # later ones are never from before these
+        return self._kept
 
     def _counts(self, table: str) -> dict[str, int]:
         return self._mill.written.counts(table, fresh=False)
 
-    def collect(self) -> Iterator[Metric]:
+    def _read(self) -> Iterator[Metric]:
         queries, streams = list(running(self._mill)), list(stream_progress(self._mill).values())
         operators = [((q.query, o.name, str(o.shard)), o) for q in queries for o in q.operators]
         yield from _filled(OF_OPERATORS, ("query", "operator", "shard"), operators)
@@ -215,12 +238,15 @@ def serve(connection: Connection, port: int, address: str = "127.0.0.1") -> Metr
     """Serve metrics at this port until the connection is closed. There is no password: the default address admits only
     this machine."""
     registry = CollectorRegistry()
-    registry.register(MillCollector(connection.mill))
+    collector = MillCollector(connection.mill)
+    registry.register(collector)
     try:
         server = MetricsServer(*start_http_server(port, address, registry))
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         hint = "use another port, or 0 for any free port"
         raise OptionError("M6060", f"cannot serve metrics at {address}:{port}: {reason}", hint=hint) from error
+    if isinstance(connection.mill.jobs, LocalJobs):
+        connection.mill.jobs.before_batch.append(collector.keep)
     connection.at_close(server.close)
     return server

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta
-from math import inf
+from math import inf, isfinite
 
 from millstream.algebra.expression import Binary, Call, Case, Cast, Column, Expression, Literal, Unary
 from millstream.algebra.types import Type, micros
@@ -29,9 +29,9 @@ LIMITS: dict[Type, tuple[int, int]] = {
 }
 """The least and the greatest value of each type that has a range, as pages represent it."""
 Range = tuple[float, float]
-"""A least and a greatest value; integers for the types that have a range."""
+"""A least and a greatest value: integers for the types that have a range, finite ones for DOUBLE."""
 ANYTHING: Range = (-inf, inf)
-"""The range of all other types."""
+"""The range of all other types, and of a DOUBLE of which nothing is known."""
 
 
 class Ranges:
@@ -49,22 +49,27 @@ class Ranges:
                 return self._of_column(node) if node.type in LIMITS else ANYTHING
             case Literal(value=value) if value is None or node.type in LIMITS:
                 return (0 if value is None else _physical(value),) * 2
+            case Literal(type=Type.DOUBLE, value=int() | float() as value) if isfinite(value):
+                return float(value), float(value)
             case Call(function=name) if name == OVERFLOWS:
                 return ANYTHING
         parts = [self.of(child) for child in node.children()]
         if node.type not in LIMITS:
-            return ANYTHING
+            return of_operator(node, parts) if node.type is Type.DOUBLE else ANYTHING
         least, most = LIMITS[node.type]
-        low, high = _of_operator(node, parts)
+        low, high = of_operator(node, parts)
         if (low < least or high > most) and can_overflow(node):
             self.fit = False
         return min(max(low, least), most), max(min(high, most), least)
 
 
-def _of_operator(node: Expression, parts: list[Range]) -> Range:
+def of_operator(node: Expression, parts: list[Range]) -> Range:
     """Return the range of the results of an operator, whether or not they fit, given those of its operands."""
     match node:
-        case Binary(op="*" | "/", type=Type.INTERVAL):
+        case Binary(op="/", type=Type.DOUBLE) if parts[1][0] == parts[1][1] != 0:
+            ends = [end / parts[1][0] for end in parts[0]]
+            return min(ends), max(ends)
+        case Binary(type=Type.DOUBLE) | Binary(op="*" | "/", type=Type.INTERVAL):
             return ANYTHING
         case Binary(op="+"):
             return parts[0][0] + parts[1][0], parts[0][1] + parts[1][1]
@@ -79,17 +84,23 @@ def _of_operator(node: Expression, parts: list[Range]) -> Range:
             return max(0, parts[0][0], -parts[0][1]), max(-parts[0][0], parts[0][1])
         case Call(function="SIGN"):
             return -1, 1
-        case Call(function="FLOOR" | "CEIL"):
-            return parts[0]
-        case Call(function="ROUND") if not can_overflow(node):
+        case Call(function="LN"):
+            return -746, 710
+        case Call(function="FLOOR" | "CEIL", arguments=(operand,)):
+            return parts[0] if operand.type.is_integer else (parts[0][0] - 1, parts[0][1] + 1)
+        case Call(function="ROUND") if node.type in LIMITS and not can_overflow(node):
             return parts[0]
         case Case(branches=branches):
-            ends = 2 * len(branches)
-            return united((*parts[1:ends:2], *parts[ends:]))
+            last = 2 * len(branches)
+            return united((*parts[1:last:2], *parts[last:]))
         case Call(function="COALESCE" | "GREATEST" | "LEAST"):
             return united(parts)
         case Cast(operand=operand) if operand.type.is_integer and node.type.is_integer:
             return parts[0]
+        case Cast(type=Type.DOUBLE, operand=operand) if operand.type.is_integer:
+            return float(parts[0][0]), float(parts[0][1])  # rounded, as the values are
+        case Cast(operand=operand) if operand.type is Type.DOUBLE and node.type.is_integer:
+            return parts[0][0] - 1, parts[0][1] + 1
     return ANYTHING
 
 

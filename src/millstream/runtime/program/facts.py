@@ -34,9 +34,8 @@ from millstream.algebra.program.program import Program
 from millstream.algebra.program.query import Call as AggregateOf
 from millstream.algebra.program.query import Query
 from millstream.algebra.program.statement import INWINDOW, RETURN, Insert, Statement, Update, queries
-from millstream.algebra.ranges import LIMITS, can_overflow
+from millstream.algebra.ranges import ANYTHING, LIMITS, Range, Ranges, can_overflow, of_operator
 from millstream.algebra.types import Type
-from millstream.runtime.program.spans import span
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 _WHOLE = (Type.INT, Type.BIGINT)
@@ -157,16 +156,13 @@ class Facts:
 
     def exceeds(self, node: Expression) -> tuple[bool, bool]:
         """True if an operator on BIGINTs may have a result below the least value, and above the greatest one."""
-        match node:
-            case (
-                Unary(type=Type.BIGINT, op="-", operand=operand)
-                | Call(type=Type.BIGINT, function="ABS", arguments=(operand,))
-            ):
-                return False, self.of(operand).low == LOW
-        if not isinstance(node, Binary) or node.type is not Type.BIGINT:
-            return True, True
-        low, high = _bounds(node.op, self.of(node.left), self.of(node.right))
-        return low < LOW, high > HIGH
+        low, high = self._results(node)
+        return node.type is not Type.BIGINT or low < LOW, node.type is not Type.BIGINT or high > HIGH
+
+    def _results(self, node: Expression) -> Range:
+        """The range of the results of an operator on integers, whether or not they fit."""
+        known = map(self.of, node.children())
+        return of_operator(node, [(each.low, each.high) for each in known])
 
     def of_column(self, table: str, position: int) -> Fact:
         """What is known of the values of a column."""
@@ -198,8 +194,7 @@ class Facts:
             case Exists() | Unary(op="IS NULL" | "IS NOT NULL"):
                 return Fact(nullable=False)
             case Unary(op="-", operand=operand) if node.type is Type.BIGINT:
-                inner = self.of(operand)
-                return Fact(inner.nullable, max(-inner.high, LOW), min(-inner.low, HIGH))
+                return self._fitting(node, self.of(operand).nullable)
             case Binary():
                 return self._of_binary(node)
             case Case(branches=branches, otherwise=otherwise):
@@ -210,10 +205,10 @@ class Facts:
             case Cast(operand=operand) | Fitting(operand=operand) if operand.type is node.type:
                 return self.of(operand)
             case Call(function="SIGN" | "ABS" | "CEIL" | "FLOOR" as function, arguments=(operand,)):
-                return self._of_function(function, self.of(operand), node.type)
+                return self._of_function(function, self.of(operand), node)
             case Cast(type=Type.BIGINT, operand=operand) if operand.type is Type.DOUBLE:
-                low, high = span(operand, self)
-                return Fact(True, int(max(low - 1, LOW)), int(min(high + 1, HIGH)))
+                low, high = _Doubles(self).of(node)
+                return Fact(True, int(low), int(high))
             case Cast(type=Type.BIGINT, operand=operand) if operand.type is Type.INT:
                 inner, (least, most) = self.of(operand), LIMITS[Type.INT]
                 return Fact(inner.nullable, max(inner.low, least), min(inner.high, most))
@@ -230,15 +225,15 @@ class Facts:
         high = min((each.high for each in known), default=HIGH) if function == "LEAST" else HIGH
         return Fact(not known, max(made.low, low), min(made.high, high))
 
-    @staticmethod
-    def _of_function(function: str, known: Fact, type_: Type) -> Fact:
-        if type_ is not Type.BIGINT:
+    def _of_function(self, function: str, known: Fact, node: Expression) -> Fact:
+        if node.type is not Type.BIGINT:
             return Fact(known.nullable)
-        if function == "SIGN":
-            return Fact(known.nullable, -1, 1)
-        if function == "ABS":
-            return Fact(known.nullable, max(0, known.low, -known.high), min(max(-known.low, known.high), HIGH))
-        return NOTHING
+        return self._fitting(node, known.nullable) if function in ("SIGN", "ABS") else NOTHING
+
+    def _fitting(self, node: Expression, nullable: bool) -> Fact:
+        """What is known of the results of an operator that fit."""
+        low, high = self._results(node)
+        return Fact(nullable, int(max(low, LOW)), int(min(high, HIGH)))
 
     def _of_call(self, query: Query, call: AggregateOf) -> Fact:
         """What is known of an aggregate of a query."""
@@ -285,18 +280,21 @@ class Facts:
             return Fact(left.nullable, low, 0 if left.high <= 0 else min(left.high, right.high - 1))
         if node.op not in ("+", "-", "*"):
             return NOTHING
-        low, high = _bounds(node.op, left, right)
-        return Fact(left.nullable or right.nullable, max(low, LOW), min(high, HIGH))
+        return self._fitting(node, left.nullable or right.nullable)
 
 
-def _bounds(op: str, left: Fact, right: Fact) -> tuple[int, int]:
-    """The least and the greatest result, whether or not they fit."""
-    if op == "+":
-        return left.low + right.low, left.high + right.high
-    if op == "-":
-        return left.low - right.high, left.high - right.low
-    corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
-    return min(corners), max(corners)
+class _Doubles(Ranges):
+    """The ranges of DOUBLEs, of which some are made of integers."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(lambda _: ANYTHING)
+        self._facts = facts
+
+    def of(self, node: Expression) -> Range:
+        if node.type in _WHOLE and not (isinstance(node, Cast) and node.operand.type is Type.DOUBLE):
+            known = self._facts.of(node)
+            return known.low, known.high
+        return super().of(node)
 
 
 def _values(program: Program) -> Iterator[tuple[Statement, tuple[str, int], Expression]]:

@@ -223,7 +223,7 @@ def progress_of(mill: Mill, name: str, streams: Mapping[str, StreamProgress] | N
         sink=None if outlet is None else outlet.trouble,
         bounds=mill.capacities.bounds(name, (held, size), max(last.seconds, last.before), _emitted(operators)),
         finished=query.finished is not None,
-        accuracy=EarlyAnswers.of(mill).accuracy(name, statuses),
+        accuracy=EarlyAnswers.of(mill).accuracy(name, reports),
         reports=tuple(line for each in mill.reported.values() for line in each.lines(name, reports)),
         lead=EarlyAnswers.of(mill).lead(name),
         waiting=sum(operator.reading.buffered for operator in waits),

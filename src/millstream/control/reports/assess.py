@@ -50,10 +50,9 @@ class EarlyAnswers(Reported):
             self.tracks.setdefault(query, Track()).add(windows)
             self._steer(query, windows)
 
-    def accuracy(self, query: str, statuses: Sequence[Status]) -> Accuracy:
+    def accuracy(self, query: str, reports: Sequence[PartReport]) -> Accuracy:
         """How good the early answers of a query were."""
-        found = (each for status in statuses for each in status.summaries.get(self.stem, {}).values())
-        return sum((accuracy for owner, accuracy in found if owner == query), Accuracy())
+        return sum((accuracy for owner, accuracy in self.summaries(reports) if owner == query), Accuracy())
 
     def lead(self, query: str) -> float | None:
         """How long before the end of a window a query prods itself; None: it does not, or not by windows."""
@@ -63,7 +62,7 @@ class EarlyAnswers(Reported):
         return prodder.schedule.lead / prodder.input.schema.unit
 
     def lines(self, query: str, reports: Sequence[PartReport]) -> Iterator[str]:
-        accuracy, lead = self.accuracy(query, [status for _, _, status in reports]), self.lead(query)
+        accuracy, lead = self.accuracy(query, reports), self.lead(query)
         if accuracy.all.count:
             early = "" if lead is None else f", answered {lead:g} before the end of a window"
             yield f"early  accuracy {accuracy.all}; last before final: {accuracy.last}{early}"

@@ -36,8 +36,7 @@ class TableRows(Reported):
 
     def counts(self, placement: Placement, table: str) -> tuple[int, int, str]:
         """Numbers of rows in a table and of rows that were refused, as last reported, and why one of them was."""
-        summaries = [status.summaries.get(self.stem, {}) for _, _, status in placement.reports()]
-        found = [each for own in summaries for each in own.values() if each[0] == table]
+        found = [each for each in self.summaries(placement.reports()) if each[0] == table]
         reasons = [reason for _, _, _, reason in found if reason]
         rows, refused = sum(rows for _, rows, _, _ in found), sum(refused for _, _, refused, _ in found)
         return rows, refused, reasons[-1] if reasons else ""

@@ -54,6 +54,7 @@ def subclasses(of: type[Plan]) -> Iterator[type[Plan]]:
 def test_every_node_has_a_stem_of_its_own() -> None:
     gc.collect()  # a dataclass with slots leaves the class behind that it was made from
     found = [made for made in subclasses(Plan) if made.__module__.startswith("millstream.")]
+    found = [made for made in found if ".nodes.kinds." not in made.__module__]  # bases
     current = [made for made in found if getattr(sys.modules[made.__module__], made.__name__) is made]
     concrete = {made for made in current if not inspect.isabstract(made)}
     assert concrete and {made: NODES.get(made.__dict__.get("stem", "")) for made in concrete} == {

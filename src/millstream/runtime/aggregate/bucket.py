@@ -42,13 +42,12 @@ def spread(panes: pl.DataFrame, name: str, windows: Windower) -> pl.DataFrame:
         return panes
     ends = integers(panes.get_column(name))
     check_ends(int(ends.min()), int(ends.max()), windows.length)
-    starts = windows.panes.start(ends)
     if ends[0] == ends[-1] and (ends == ends[0]).all():
-        _, held = windows.each(*windows.assign(starts[:1]))
-        if len(held):
-            return put(stack([panes] * len(held)), pl.Series(name, np.repeat(held, len(ends))))
-    rows, held = windows.each(*windows.assign(starts))
-    return put(take(panes, rows), pl.Series(name, held))
+        held = windows.ends(*windows.assign(windows.panes.start(int(ends[0]))))
+        if held:
+            return put(stack([panes] * len(held)), pl.Series(name, np.repeat(np.array(held), len(ends))))
+    rows, spread_ends = windows.each(*windows.assign(windows.panes.start(ends)))
+    return put(take(panes, rows), pl.Series(name, spread_ends))
 
 
 def closed_end(bound: int, windows: Windower) -> int:

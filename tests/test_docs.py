@@ -103,6 +103,8 @@ def test_every_error_code_is_documented() -> None:
     used = {code for path in files for code in re.findall(r'"(M\d{4})"', path.read_text())}
     listed = set(re.findall(r"\bM\d{4}\b", (DOCS / "errors.md").read_text()))
     assert used - listed == set() and listed - used == set()
+    rows = re.findall(r"^\| (M\d{4})", (DOCS / "errors.md").read_text(), re.MULTILINE)
+    assert rows == sorted(rows)
 
 
 def test_the_program_in_the_description_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

@@ -143,6 +143,9 @@ def test_the_log_may_be_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_statements_and_data(mill: ms.Connection) -> None:
     for text in ("", " ; ;", "-- a remark"):
         assert refused(lambda text=text: mill.sql(text)).startswith("M1010: the text has no statement")  # type: ignore[misc]
+    args: Any = {"k": 1}
+    for call in (lambda: mill.sql("SELECT 1", args), lambda: mill.sql("SELECT 1", args=args)):
+        assert refused(call).startswith("M1090: parameters of a statement: not available")
     assert "found NoneType\n  hint: sql('SELECT …')" in refused(lambda: mill.sql(None))  # type: ignore[arg-type]
     wrong: Any = ["[*, < 5]"]
     assert refused(lambda: mill.punctuate("s", wrong)).startswith("M4009: expected a pattern as text, found list\n")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from functools import partial, reduce
 from typing import Any, Self
 
@@ -56,6 +57,9 @@ class Literal(Expression):
     def __str__(self) -> str:
         if isinstance(self.value, str):
             return "'" + self.value.replace("'", "''") + "'"
+        if isinstance(self.value, timedelta):
+            seconds = f"{self.value.total_seconds():f}".rstrip("0").rstrip(".")
+            return f"INTERVAL '{seconds}' SECOND"
         text = format_value(self.value)
         return f"{self.type.value} '{text}'" if self.type in (Type.TIMESTAMP, Type.DATE, Type.INTERVAL) else text
 

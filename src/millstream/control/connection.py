@@ -131,13 +131,16 @@ class Connection:
 
     # --- statements -------------------------------------------------------------------------------------------------
 
-    def sql(self, text: str) -> Query:
+    def sql(self, text: str, args: Any = None) -> Query:
         """Run statements and return the result of the last one: a `Query` for SELECT and CREATE QUERY, `Text` for
         EXPLAIN and SHOW, a Polars frame for a SELECT over tables alone, None otherwise. The annotation names the
         result that a program chains on; `Query.explain` is typed as text. A SELECT without INTO runs after `start` or
         `to_df`; CREATE QUERY, and a statement that writes a table for each tuple of a stream, run at once."""
         result: Query | Text | pl.DataFrame | None = None
         self._check_open()
+        if args is not None:
+            hint = "the values stand in the text: sql(f'SELECT … WHERE k = {k}')"
+            raise SqlSyntaxError("M1090", "parameters of a statement: not available", hint=hint)
         statements = parse(text)
         if not statements:
             hint = "a text such as SELECT … or CREATE STREAM …; SHOW STREAMS lists the streams"

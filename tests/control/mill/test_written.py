@@ -191,6 +191,12 @@ def test_a_select_over_tables_reports_values_that_do_not_fit() -> None:
     )
     with pytest.raises(PlanError, match=r"M3083: .* does not fit BIGINT"):
         mill.execute("SELECT k, v * 2 AS d FROM t")
+    mill.execute("CREATE TABLE z (at TIMESTAMP); INSERT INTO z VALUES (TIMESTAMP '0001-01-01 00:00:00')")
+    with pytest.raises(PlanError) as caught:
+        mill.execute("SELECT at - INTERVAL '90' MINUTE FROM z")
+    length = "INTERVAL '5400' SECOND"
+    values = f"TIMESTAMP '0001-01-01 00:00:00' - {length}"
+    assert caught.value.message == f"(z.at - {length}) does not fit TIMESTAMP: {values}"
     with pytest.raises(BindError, match="M3084: SELECT DISTINCT"):
         mill.execute("SELECT DISTINCT v FROM t ORDER BY k")
     assert mill.execute("SELECT DISTINCT v FROM t ORDER BY v") == "5\n9223372036854775807"

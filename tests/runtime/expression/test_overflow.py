@@ -145,7 +145,7 @@ def test_the_error_names_the_operator_and_its_values() -> None:
     assert out_of_range(constant, a=1) == f"({MOST} + 1) does not fit BIGINT"
     later = Binary(T, "+", Column(T, "t"), Literal(N, timedelta(days=1)))
     assert out_of_range(later, t=datetime.max).startswith(
-        "(t + INTERVAL '86400') does not fit TIMESTAMP with t = 9999-"
+        "(t + INTERVAL '86400' SECOND) does not fit TIMESTAMP with t = 9999-"
     )
     longer = Binary(N, "*", Column(N, "w"), Literal(Type.DOUBLE, 1e300))
     assert "does not fit INTERVAL" in out_of_range(longer, w=timedelta(days=1))

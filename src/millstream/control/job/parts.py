@@ -65,6 +65,14 @@ def behind(path: Path, found: str, named: str, cause: str = "It is cut off, or a
     return InputError("M5025", f"'{path}' {found}, but {named}", detail=f"{cause} {lost}", hint=HINT)
 
 
+def _ends(batch: int) -> str:
+    """
+    >>> _ends(3), _ends(-1)
+    ('ends with batch 3', 'has no batch')
+    """
+    return f"ends with batch {batch}" if batch >= 0 else "has no batch"
+
+
 def foreign(path: Path, other: Path) -> InputError:
     """The error of a part that is of another checkpoint, or of another job, than `other`."""
     detail = f"One of them is of another checkpoint or job, or has been changed. {LOST.get(path.name, LOST['spark'])}"
@@ -103,7 +111,7 @@ def check_checkpoint(log: ControlLog) -> None:
         noted = _reached(folder / name)
         if noted.number < number:
             path = folder / name / "batches.log"
-            raise behind(path, f"ends with batch {noted.number}", f"'{driver}' names batch {number}")
+            raise behind(path, _ends(noted.number), f"'{driver}' names batch {number}")
     for job in held:
         check_parts(job)
         _check_marks(job, log)
@@ -117,7 +125,7 @@ def check_checkpoint(log: ControlLog) -> None:
         newest = max(spooled, key=lambda path: int(path.name), default=None)
         if newest is not None and int(newest.name) > noted.number:
             named = f"'{newest}' has results of batch {newest.name}"
-            raise behind(job / "batches.log", f"ends with batch {noted.number}", named)
+            raise behind(job / "batches.log", _ends(noted.number), named)
 
 
 def _check_marks(job: Path, driver: ControlLog) -> None:
@@ -250,7 +258,7 @@ class BatchLog:
     def check(self, state: Path, committed: int, cause: str) -> None:
         """Raise InputError if the state of the job, which has the last committed batch, is behind, or this log is."""
         if committed > self.number:
-            raise behind(self._log.path, f"ends with batch {self.number}", f"'{state}' has batch {committed}")
+            raise behind(self._log.path, _ends(self.number), f"'{state}' has batch {committed}")
         if committed < self.number - 1:
             found = f"has batch {committed}" if committed >= 0 else "has no batch"
             raise behind(state, found, f"batch {self.number - 1} was committed", cause)

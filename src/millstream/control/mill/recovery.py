@@ -19,6 +19,7 @@ from millstream.config import Options
 from millstream.control.mill.failures import LOG
 from millstream.control.mill.placement import PlacedPart, Placement, group_key
 from millstream.control.reports.divert import DivertedRows
+from millstream.errors import MillstreamError
 from millstream.logical.nodes.prodder import Prodder
 from millstream.physical.shard.topology import scans
 from millstream.physical.wire.records import (
@@ -145,7 +146,11 @@ def _reads(record: StartQuery) -> frozenset[str]:
 def _replay(mill: Mill, note: Remember) -> None:
     match note.kind, note.value:
         case "statement", str(text):
-            mill.execute(text)
+            try:
+                mill.execute(text)
+            except MillstreamError as error:
+                error.line = error.column = None  # the program has no such text
+                raise
         case "once", str(text):
             mill.journal.ran(text)
         case "once", (str(text), int(number)):

@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 
 import polars as pl
 
-from millstream.algebra.expression import Call, Column, Expression
+from millstream.algebra.expression import Call, Column, Expression, Literal
 from millstream.algebra.expression import rewrite as rewritten
 from millstream.algebra.program.expression import Argument
-from millstream.algebra.types import format_value
+from millstream.algebra.types import Type, format_value
 from millstream.errors import OutOfRange, SeveralRows
 from millstream.runtime.expression.checks import Checks
 from millstream.runtime.expression.evaluate import to_polars
@@ -149,9 +149,11 @@ def moved(left: Any, right: Any, sign: int, text: str, type_: str) -> Any:
     try:
         found = left + right if sign > 0 else left - right
     except OverflowError:
-        raise OutOfRange(f"{text} does not fit {type_}") from None
-    if isinstance(found, timedelta) and not _SHORTEST <= found <= _LONGEST:
-        raise OutOfRange(f"{text} does not fit {type_}")
+        found = None
+    if found is None or (isinstance(found, timedelta) and not _SHORTEST <= found <= _LONGEST):
+        kinds = (Type.INTERVAL if isinstance(value, timedelta) else Type.TIMESTAMP for value in (left, right))
+        first, second = map(Literal, kinds, (left, right))
+        raise OutOfRange(f"{text} does not fit {type_}: {first} {'+' if sign > 0 else '-'} {second}")
     return found
 
 

@@ -156,7 +156,7 @@ def test_three_streams_without_a_time_column_carry_their_timestamp() -> None:
     text = "SELECT * FROM entered x [RANGE 5], entered y, entered z WHERE x.k = y.k AND y.k = z.k"
     plan = bind(text)
     assert plan.schema.names == ("k", "v", "k_1", "v_1", "k_2", "v_2")
-    assert "x.__time >= (z.__time - INTERVAL '5')" in explain(plan)
+    assert "x.__time >= (z.__time - INTERVAL '5' SECOND)" in explain(plan)
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

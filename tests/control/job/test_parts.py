@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from millstream.algebra import values
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.schema import Schema
 from millstream.config import Options
@@ -17,7 +19,7 @@ from millstream.control.job import local_state, parts
 from millstream.control.job.jobs import LocalJobs
 from millstream.control.job.local import LocalJob
 from millstream.control.job.local_state import LocalState, last_batch
-from millstream.control.job.parts import BatchLog
+from millstream.control.job.parts import BatchLog, place_of
 from millstream.control.mill import LocalMill
 from millstream.control.mill.restarting import start_again
 from millstream.errors import InputError, MillstreamError
@@ -289,6 +291,26 @@ def test_damages_of_what_waits(waiting: WaitingRun, copy: str, damage: str) -> N
             assert "Restore it from a copy" in caught.value.hint
             assert any(f"query '{name}'" in caught.value.detail for name in waiting.folders)
             assert logs == {path: path.read_bytes() for path in logs}, part
+
+
+def test_a_file_of_another_batch_or_part(waiting: WaitingRun) -> None:
+    """Each is whole, and of the same job. Files that do not say what they are of are read as before."""
+    (folder,) = (path for path in waiting.closed.glob("checkpoint/job-1/spool/*") if len([*path.iterdir()]) > 1)
+    batches = sorted(folder.iterdir(), key=lambda path: int(path.name))
+    for files in (batches[-2:], sorted(waiting.closed.glob("checkpoint/job-1/parked/*/*"))[:2]):
+        waiting.restore(waiting.closed)
+        one, other = (waiting.folder / path.relative_to(waiting.closed) for path in files)
+        kept = one.read_bytes()
+        shutil.copy(other, one)
+        with pytest.raises(InputError, match=r"^M5027: ") as caught:
+            waiting.open()
+        assert f"as '{place_of(other)}'" in caught.value.detail
+        one.write_bytes(values.encode(replace(values.decode(kept), mark=b"another")))
+        with pytest.raises(InputError, match=r"^M5027: ") as caught:
+            waiting.open()
+        assert f"as '{place_of(one)}' of another job" in caught.value.detail
+        one.write_bytes(values.decode(kept).content)
+        waiting.open().close()
 
 
 def test_files_that_nothing_names(waiting: WaitingRun) -> None:

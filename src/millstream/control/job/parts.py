@@ -5,6 +5,7 @@
 | `driver.log`, with every note | each job: the end of its control log, and its last batch |
 | `batches.log` of a job, with every batch | the batch and its end; the ends of `control.log` and `driver.log` |
 | `batches.log`, as they come and go | the files in `spool/` and `parked/` |
+| each file in `spool/` and `parked/` | its place in the job, with the batch or the shard |
 | the state of a job (`state.db`, or Spark's offsets and commits) | the last batch that is committed |
 
 Each part has the mark of what it is of: `driver.log` that of the checkpoint, which is random, those of a job the digest
@@ -24,7 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from millstream.algebra.values import HINT, checked
+from millstream.algebra.values import HINT, decode, encode, record
 from millstream.control.job.identity import FILE, read_identity
 from millstream.errors import InputError, OptionError
 from millstream.physical.wire.control_log import ControlLog
@@ -73,9 +74,10 @@ def _ends(batch: int) -> str:
     return f"ends with batch {batch}" if batch >= 0 else "has no batch"
 
 
-def foreign(path: Path, other: Path) -> InputError:
+def foreign(path: Path, other: Path, cause: str = "", lost: str = "") -> InputError:
     """The error of a part that is of another checkpoint, or of another job, than `other`."""
-    detail = f"One of them is of another checkpoint or job, or has been changed. {LOST.get(path.name, LOST['spark'])}"
+    cause = cause or "One of them is of another checkpoint or job, or has been changed."
+    detail = f"{cause} {lost or LOST.get(path.name, LOST['spark'])}"
     return InputError("M5027", f"'{path}' and '{other}' do not belong together", detail=detail, hint=HINT)
 
 
@@ -118,9 +120,10 @@ def check_checkpoint(log: ControlLog) -> None:
         noted = _reached(job)
         if end < noted.driver:
             raise _short(driver, end, f"batch {noted.number} of {job.name} began at", noted.driver)
+        mark = ControlLog(job / "batches.log").mark
         for place, (query, files) in noted.files.items():
             for path in (job / place / name for name in names(files)):
-                _check_file(path, LOST[path.parts[-3]].format(query))
+                _check_file(path, LOST[path.parts[-3]].format(query), mark)
         spooled = (path for path in (job / "spool").glob("*/*") if path.name.isdigit())
         newest = max(spooled, key=lambda path: int(path.name), default=None)
         if newest is not None and int(newest.name) > noted.number:
@@ -149,16 +152,50 @@ def names(files: Files) -> Iterator[str]:
         yield from (each,) if isinstance(each, str) else map(str, range(each[0], each[1] + 1))
 
 
-def _check_file(path: Path, lost: str) -> None:
-    """Raise InputError if a file that has an encoded value is missing, or is not whole."""
+@record("placed")
+class Placed:
+    """The encoded content of a file in `spool/` or `parked/`, with the mark of its job and its place there."""
+
+    mark: bytes
+    place: str
+    content: bytes
+
+
+def place_of(path: Path) -> str:
+    return "/".join(path.parts[-3:])
+
+
+def placed(held: Any, path: Path, mark: bytes) -> bytes:
+    """What is written to a file in `spool/` or `parked/` of a job."""
+    return encode(Placed(mark, place_of(path), encode(held)))
+
+
+def content(path: Path, mark: bytes, query: str) -> Any:
+    """What a file in `spool/` or `parked/` has; raise InputError if it was written for another place or job. Files of
+    earlier releases do not say so."""
+    data, lost = path.read_bytes(), LOST[path.parts[-3]].format(query)
+    _check_place(found := decode(data, f"'{path}'"), path, mark, lost)
+    return decode(found.content, f"'{path}'") if isinstance(found, Placed) else found
+
+
+def _check_place(found: Any, path: Path, mark: bytes, lost: str) -> None:
+    if isinstance(found, Placed) and (found.mark, found.place) != (mark, place_of(path)):
+        job = "" if found.mark == mark else " of another job"
+        cause = f"It was written as '{found.place}'{job}."
+        raise foreign(path, path.parents[2] / FILE, cause, lost)
+
+
+def _check_file(path: Path, lost: str, mark: bytes) -> None:
+    """Raise InputError if a file that has an encoded value is missing, is not whole, or is of another place or job."""
     if not whole(path):
         raise lacking(path, "is empty" if path.exists() else "is missing", lost)
     try:
-        checked(path.read_bytes(), f"'{path}'")
+        found = decode(path.read_bytes(), f"'{path}'")
     except InputError as error:
         if error.code == "M5020":
             raise
         raise lacking(path, "is cut off, or damaged", lost) from error
+    _check_place(found, path, mark, lost)
 
 
 def _short(path: Path, end: int, named: str, wanted: int) -> InputError:

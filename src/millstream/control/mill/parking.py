@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.algebra import values
 from millstream.atomic_file import write_whole
+from millstream.control.job.parts import content, placed
 from millstream.physical.shard.parking import shape
 from millstream.physical.wire.records import Unpark
 
@@ -51,28 +52,24 @@ class Parking:
     def __init__(self, job: Job, mill: str, query: str) -> None:
         name = hashlib.sha1(f"{mill}/{query}".encode()).hexdigest()[:16]
         self._name, self._place, self._query, self._noted = name, f"parked/{name}", query, job.noted
-        self._folder = None if job.folder is None else job.folder / self._place
+        self._folder, self._mark = None if job.folder is None else job.folder / self._place, job.mark
         self._held: dict[tuple[str, str], bytes] = job.parked
         """In memory: what would be files."""
 
     def _put(self, key: str, held: Any) -> None:
-        data = values.encode(held)
         if self._folder is None or self._noted is None:
-            self._held[self._name, key] = data
+            self._held[self._name, key] = values.encode(held)
         else:
             self._folder.mkdir(parents=True, exist_ok=True)
-            write_whole(self._folder / key, data, durable=True, private=True)
+            write_whole(self._folder / key, placed(held, self._folder / key, self._mark), durable=True, private=True)
             named = sorted({*self._noted.names(self._place), key})
             self._noted.name(self._place, self._query, tuple(named), synced=False)
 
     def _get(self, key: str) -> Any:
-        path = None if self._folder is None else self._folder / key
-        data = self._held.get((self._name, key)) if path is None else path.read_bytes() if path.exists() else None
-        return (
-            None
-            if data is None
-            else values.decode(data, "the state of a failed query" if path is None else f"'{path}'")
-        )
+        if self._folder is not None:
+            return content(path, self._mark, self._query) if (path := self._folder / key).exists() else None
+        data = self._held.get((self._name, key))
+        return None if data is None else values.decode(data, "the state of a failed query")
 
     def begin(self, head: ParkingHead) -> None:
         self.clear()

@@ -1,7 +1,7 @@
 """Results that wait for a sink, in order of their batches: in a folder of the job, or in memory.
 
-A batch is a file, on disk before the batch is committed. A repeated batch replaces its own file. `batches.log` names
-the files; one of an earlier batch that it does not name was delivered just before the process ended.
+A batch is a file, which names the batch, on disk before the batch is committed. A repeated batch replaces its own file.
+`batches.log` names the files; one of an earlier batch that it does not name was delivered before the process ended.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from millstream.algebra import values
 from millstream.algebra.punctuation.pattern import Pattern
 from millstream.atomic_file import write_whole
+from millstream.control.job.parts import content, placed
 from millstream.errors import OptionError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Spool:
     def __init__(self, job: Job, query: str) -> None:
         name = hashlib.sha1(query.encode()).hexdigest()[:16]
         self._place, self._query, self._noted = f"spool/{name}", query, job.noted
-        self._folder = None if job.folder is None else job.folder / self._place
+        self._folder, self._mark = None if job.folder is None else job.folder / self._place, job.mark
         self._held: dict[tuple[str, int], Results] = job.spooled
         """Results in memory."""
         held = [(batch, rows) for (name, batch), (rows, _) in self._held.items() if name == query]
@@ -71,8 +71,9 @@ class Spool:
             self._sizes[batch] = rows.height, int(rows.estimated_size())
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        data = values.encode((rows, [*punctuations]))
-        write_whole(self._folder / str(batch), data, durable=True, private=True)
+        path = self._folder / str(batch)
+        data = placed((rows, [*punctuations]), path, self._mark)
+        write_whole(path, data, durable=True, private=True)
         self._sizes[batch] = rows.height, len(data)
         self._name(synced=False)
 
@@ -87,8 +88,7 @@ class Spool:
 
     def _read(self, batch: int) -> Results:
         assert self._folder is not None
-        path = self._folder / str(batch)
-        rows, punctuations = values.decode(path.read_bytes(), f"'{path}'")
+        rows, punctuations = content(self._folder / str(batch), self._mark, self._query)
         return rows, punctuations
 
     def remove(self, batch: int) -> None:

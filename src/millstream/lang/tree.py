@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
 from typing import Any, dataclass_transform
 
 from millstream.algebra.types import MICROS
+from millstream.algebra.values import fields_of
 from millstream.errors import MillstreamError
 from millstream.lang.tokens import Place
 
@@ -31,7 +31,7 @@ class Node(_Frozen):
 
     def children(self) -> Iterator[Node]:
         """The direct children, in the order of the text."""
-        for name in _fields(type(self)):  # type: ignore[arg-type]
+        for name in fields_of(type(self)):  # type: ignore[arg-type]
             yield from _nodes(getattr(self, name))
 
     def walk(self) -> Iterator[Node]:
@@ -51,11 +51,6 @@ class Node(_Frozen):
             yield
         except MillstreamError as error:
             raise error.at(self.line, self.column) from None
-
-
-@cache
-def _fields(kind: type[Node]) -> tuple[str, ...]:
-    return tuple(item.name for item in fields(kind))
 
 
 def _nodes(value: Any) -> Iterator[Node]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cache, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from millstream.algebra.expression import Expression
@@ -22,7 +22,7 @@ from millstream.algebra.punctuation.pattern import Pattern
 from millstream.algebra.punctuation.scheme import NO_FEEDBACK, FeedbackScheme
 from millstream.algebra.response import UNKNOWN, Response, Rule, applying
 from millstream.algebra.schema import TS, Schema
-from millstream.algebra.values import value
+from millstream.algebra.values import fields_of, value
 from millstream.logical.disclaimed import Omitted, omitted
 
 if TYPE_CHECKING:
@@ -85,11 +85,6 @@ def _once(slot: str) -> Callable[[Callable[[Any], R]], Callable[[Any], R]]:
     return kept
 
 
-@cache
-def _fields(kind: type[Plan]) -> tuple[str, ...]:
-    return tuple(part.name for part in fields(kind))
-
-
 @dataclass(frozen=True, slots=True)
 class Plan(_Node, ABC):
     stem: ClassVar[str]
@@ -117,7 +112,7 @@ class Plan(_Node, ABC):
     @_once("_inputs")
     def inputs(self) -> tuple[Plan, ...]:
         found: list[Any] = []
-        for name in _fields(type(self)):
+        for name in fields_of(type(self)):
             value = getattr(self, name)
             found += [p for p in (value if isinstance(value, tuple) else (value,)) if isinstance(p, _Node)]
         return tuple(found)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from millstream.algebra.python.reference import Reference
+from millstream.algebra.values import fields_of
 
 
 def references(held: Any) -> Iterator[Reference]:
@@ -16,6 +16,6 @@ def references(held: Any) -> Iterator[Reference]:
     elif isinstance(held, tuple):
         for item in held:
             yield from references(item)
-    elif is_dataclass(held):
-        for part in fields(held):
-            yield from references(getattr(held, part.name))
+    else:
+        for name in fields_of(type(held)):  # type: ignore[arg-type]
+            yield from references(getattr(held, name))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from millstream.algebra.values import value
+from millstream.algebra.values import fields_of, value
 from millstream.runtime.engine.gate import GuardReading
 
 
@@ -84,7 +84,7 @@ def reading(
     >>> reading("s", "Select", Counters(steps=2, tuples_in=4, tuples_out=3, nanoseconds=8_000)).cost
     2.0
     """
-    held = asdict(counters)
+    held = {name: getattr(counters, name) for name in fields_of(Counters)}
     nanoseconds = held.pop("nanoseconds")
     held["disclaimed"] += pruned
     return NodeStatistics(

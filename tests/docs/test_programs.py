@@ -53,6 +53,7 @@ def test_pages(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
 
 
 @needs_spark
+@pytest.mark.xdist_group("spark")  # one session at a time
 def test_spark() -> None:
     """All programs that need Spark, in one process of their own."""
     command = [sys.executable, "-m", "tests.docs.programs", *map(str, ON_SPARK), str(ROOT / ONLY_ON_SPARK)]

@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from pyspark.sql import SparkSession
+from tests.tries import chosen
 
 import millstream as ms
 from millstream.errors import InputError, OperatorError
@@ -17,14 +18,15 @@ PRODUCT = "SELECT k, v * 2000000 AS p FROM s INTO parquet WITH (path = '{}')"
 
 
 @pytest.mark.timeout(900)
-def test_a_driver_and_a_worker_are_killed(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_driver_or_a_worker_is_killed(tmp_path: Path) -> None:
     load, said = Workload(batches=10, step=2000), list[str]()
-    with ms.connect(spark, shards=2) as mill:
+    with ms.connect(local=True, shards=2) as mill:
         mill.sql(load.statements(tmp_path / "undisturbed"))
         assert mill.await_end(timeout=120)
     soak = Soak(tmp_path / "soak", said.append, seed=3, seconds=100, load=load)
     soak.wanted = read_rows(tmp_path / "undisturbed")
-    assert soak.disturb(["driver", "worker"]) == (2, True), "\n".join(said)
+    kinds = chosen(["driver", "worker"], 2)
+    assert soak.disturb(kinds) == (len(kinds), True), "\n".join(said)
 
 
 def test_a_row_on_which_an_operator_fails(spark: SparkSession, tmp_path: Path) -> None:

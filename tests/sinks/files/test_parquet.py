@@ -229,8 +229,15 @@ def test_files_that_are_gone_are_told_once_on_resume(tmp_path: Path, caplog: pyt
         sink.write(batch, hot(batch), [])
     with (tmp_path / "_millstream.parts").open("a") as parts:
         parts.write("1")  # cut by a crash
+    opened(tmp_path).write(5, hot(5), [])
     opened(tmp_path)
     assert not caplog.messages
+    (tmp_path / "_millstream.parts").unlink()
+    for _ in range(2):
+        opened(tmp_path)
+    (said,) = caplog.messages
+    assert said.startswith(f"M6076: the list of the result files of query 'hot' is gone from '{tmp_path}'")
+    caplog.clear()
     for batch in (0, 2, 3, 4):
         (tmp_path / f"part-{batch:010d}.parquet").unlink()
     opened(tmp_path)

@@ -103,6 +103,22 @@ def check_not_ahead(folder: Path, query: str, begun: int) -> None:
         raise RefusedFolder(message, detail=detail, hint=hint, code=AHEAD)
 
 
+def note_part(folder: Path, batch: int) -> None:
+    """Note that a batch has a file. A line that a crash has cut stays no number."""
+    with (folder / PARTS).open("ab+") as parts:
+        parts.seek(max(0, parts.tell() - 1))
+        torn = parts.read() not in (b"", b"\n")
+        parts.write((b"?\n" if torn else b"") + f"{batch}\n".encode())
+
+
+def list_again(folder: Path) -> bool:
+    """Note the files that are there if what was noted is gone; return whether it was."""
+    held = sorted(int(found[1]) for path in folder.iterdir() if (found := _PART.fullmatch(path.name)))
+    if gone := bool(held) and not (folder / PARTS).exists():
+        write_whole(folder / PARTS, "".join(f"{batch}\n" for batch in held).encode(), durable=True)
+    return gone
+
+
 def missing_parts(folder: Path) -> list[int]:
     """The batches whose files are gone, each told once."""
     if not (parts := folder / PARTS).exists():

@@ -32,7 +32,9 @@ from millstream.sinks.files.folder import (
     claim,
     clear_errors,
     holder_of,
+    list_again,
     missing_parts,
+    note_part,
     part_name,
 )
 from millstream.sinks.modes import ALL, FINAL
@@ -92,8 +94,8 @@ class ParquetSink:
             rows.select(self._columns).write_parquet(made, compression="zstd")
             with clear_errors(part), drafted(part, durable=True) as draft:
                 draft.write_bytes(made.getbuffer())
-            with clear_errors(part), (self.folder / PARTS).open("a", encoding="ascii") as parts:
-                parts.write(f"{batch}\n")
+            with clear_errors(self.folder / PARTS):
+                note_part(self.folder, batch)
 
     def _keep_folder(self) -> None:
         """Take the folder again if it was removed meanwhile, or emptied; raise OptionError if it is another's."""
@@ -103,7 +105,11 @@ class ParquetSink:
 
     def _warn_missing(self) -> None:
         with clear_errors(self.folder):
-            missing = missing_parts(self.folder)
+            missing, again = missing_parts(self.folder), list_again(self.folder)
+        if again:
+            message = f"the list of the result files of query '{self._owner.query}' is gone from '{self.folder}'"
+            detail = f"{PARTS} is made again from the files that are there: ones that are gone are not told."
+            LOG.warning("%s", OptionError("M6076", message, detail=detail))
         if missing:
             files = amount(len(missing), "result file")
             shown = ", ".join(part_name(batch) for batch in missing[:3]) + (", …" if len(missing) > 3 else "")

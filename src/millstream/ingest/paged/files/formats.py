@@ -127,8 +127,8 @@ def check_whole(file: File) -> None:
         raise InputError("M5042", f"file '{file.path}' has changed since it was listed", detail=detail, hint=_HINT)
 
 
-def unreadable(file: File, reason: str) -> InputError:
-    return InputError("M5003", f"cannot read file '{file.path}'", detail=f"{reason.rstrip('.')}.", hint=_HINT)
+def unreadable(file: File, reason: str, hint: str = _HINT) -> InputError:
+    return InputError("M5003", f"cannot read file '{file.path}'", detail=f"{reason.rstrip('.')}.", hint=hint)
 
 
 def located(where: Where, part: Part, bad: pl.DataFrame, places: Sequence[int]) -> pl.DataFrame:

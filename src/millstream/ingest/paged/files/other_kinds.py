@@ -45,7 +45,7 @@ def check_text(file: File) -> None:
         with open_text(file) as opened:
             start = opened.read(8)
     except UNREADABLE as error:
-        raise unreadable(file, reason(error)) from error
+        raise undecodable(file, error) from error
     for kind in OTHER_KINDS:
         if start.startswith(kind.start):
             raise InputError("M5046", f"file '{file.path}' is {kind.name}, not plain text in UTF-8", hint=kind.hint)
@@ -58,6 +58,13 @@ def is_compressed(file: File) -> bool:
 def open_text(file: File) -> BinaryIO:
     """Open a file of text, which may be compressed."""
     return cast(BinaryIO, gzip.open(file.path)) if is_compressed(file) else Path(file.path).open("rb")
+
+
+def undecodable(file: File, error: Exception) -> InputError:
+    """The error of a text that cannot be read. One that ends within compressed data may not be whole yet."""
+    if isinstance(error, gzip.BadGzipFile | zlib.error):
+        return unreadable(file, reason(error), "It is damaged, or has other bytes behind its end: see gzip -t FILE.")
+    return unreadable(file, reason(error))
 
 
 def reason(error: Exception) -> str:

@@ -20,8 +20,8 @@ import polars as pl
 from millstream.algebra.early import Prod
 from millstream.algebra.schema import Schema
 from millstream.algebra.types import DATE, Type
-from millstream.ingest.paged.files.formats import BEFORE_ALL, File, Part, check_whole, located, unreadable
-from millstream.ingest.paged.files.other_kinds import UNREADABLE, is_compressed, open_text, reason
+from millstream.ingest.paged.files.formats import BEFORE_ALL, File, Part, check_whole, located
+from millstream.ingest.paged.files.other_kinds import UNREADABLE, is_compressed, open_text, undecodable
 from millstream.ingest.paged.files.prod_lines import LineReader, RowsAmongProds, prod_of
 from millstream.ingest.paged.split import SplitRows, narrowed, selected
 from millstream.ingest.rows import NO_BAD, Rows, rows_of
@@ -179,7 +179,7 @@ def read_bytes(part: Part) -> bytes:
             if data and last < file.size and not data.endswith(b"\n"):
                 data += opened.readline()
     except UNREADABLE as error:
-        raise unreadable(file, reason(error)) from error
+        raise undecodable(file, error) from error
     return data.removeprefix(b"\xef\xbb\xbf") if first == 0 else data
 
 
@@ -192,7 +192,7 @@ def estimated_rows(file: File) -> int:
     try:
         text = zlib.decompressobj(wbits=31).decompress(start) if is_compressed(file) else start
     except zlib.error as error:
-        raise unreadable(file, reason(error)) from error
+        raise undecodable(file, error) from error
     lines = text.count(b"\n")
     if len(start) < SAMPLE:
         return lines + (not text.endswith(b"\n") and bool(text))

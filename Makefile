@@ -46,7 +46,7 @@ TURN ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 1)
 test: setup lint types  # TURN: which of the cases that take turns; those of a commit are always the same
 	@MILLSTREAM_TURN=$(TURN) MILLSTREAM_SPARK_EXAMPLES=1 $(BIN)/python -m pytest -n 2 --dist loadgroup src bench/millstream_bench tests  # groups run first: they take longest
 
-fuzz: setup  # every property on thirty times as many examples, never the same ones
+fuzz: setup  # every property on forty times as many examples, never the same ones
 	@MILLSTREAM_TRIES=5 $(BIN)/python -m pytest -n 2 --timeout 7200 tests --ignore tests/spark
 
 soak: setup

@@ -14,7 +14,7 @@ import pytest
 Item = TypeVar("Item")
 Way = TypeVar("Way")
 
-SHARE = float(os.environ.get("MILLSTREAM_TRIES", "0.15"))
+SHARE = float(os.environ.get("MILLSTREAM_TRIES", "0.12"))
 TURN = os.environ.get("MILLSTREAM_TURN", "")
 _AT = int(TURN or "0", 16)
 

@@ -21,7 +21,7 @@ SHORT = [path for path in FILES if path.read_text(encoding="utf-8-sig").count("\
 @pytest.mark.parametrize(
     ("files", "variant", "cached"),
     [
-        (chosen(FILES, 9), Variant(shards=2), True),
+        (chosen(FILES, 12), Variant(shards=2), True),
         (chosen(SEQUENCES, 2), Variant(shards=2, cut="random:4"), False),
         (chosen(SHORT, 25), Variant(shards=2, restart=True), True),
     ],

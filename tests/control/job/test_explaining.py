@@ -70,6 +70,20 @@ def test_a_disk_that_fills_up_while_a_query_runs(tmp_path: Path, monkeypatch: py
                 mill.insert("s", [(1,)])
 
 
+def test_rows_that_a_full_disk_does_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with ms.connect(local=True, checkpoint=tmp_path) as mill:
+        mill.sql("CREATE STREAM s (k BIGINT); CREATE QUERY q AS SELECT k FROM s")
+        with monkeypatch.context() as patch, pytest.raises(MillstreamError, match="M6062: cannot write") as caught:
+            patch.setattr("os.write", fail)
+            mill.insert("s", [(1,)])
+        assert caught.value.detail == "The rows were not taken." and "start again" not in caught.value.hint
+        mill.insert("s", [(2,)])
+        assert mill.query("q").take().rows() == [(2,)]
+
+
 def test_a_full_disk_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -46,7 +46,7 @@ from millstream.control.mill.timekeeper import Timekeeper
 from millstream.control.mill.written import WrittenTables
 from millstream.control.observe.capacity import Capacities
 from millstream.control.observe.stream_progress import counts_of, read_counts
-from millstream.errors import BindError, PatternError, did_you_mean
+from millstream.errors import BindError, OptionError, PatternError, did_you_mean
 from millstream.ingest.source import StreamSource
 from millstream.lang import ast, parse
 from millstream.lang.names import free_name
@@ -253,7 +253,12 @@ class Mill(Registration):
                 return False
             elements = self.prodders.by_tuples(self.feeds.take())
             if elements:
-                self.placements.append(Feed(self.name, self.clock.now(), tuple(elements)))
+                try:
+                    self.placements.append(Feed(self.name, self.clock.now(), tuple(elements)))
+                except OptionError as error:  # a full disk
+                    error.detail = "The rows were not taken."
+                    error.hint = "make room; the next rows are taken, without a new start"
+                    raise
             self.note_sources()
             return True
 

@@ -106,9 +106,8 @@ class ControlLog:
         except OSError as error:
             os.ftruncate(self._file, size)
             message = f"cannot write to the checkpoint '{self.path.parent}': {error.strerror}"
-            raise OptionError(
-                "M6062", message, hint="make room, then start again; it continues where it stopped"
-            ) from error
+            hint = "make room, then try again; what has stopped continues where it stopped when it starts again"
+            raise OptionError("M6062", message, hint=hint) from error
         self._end = position
         return position
 

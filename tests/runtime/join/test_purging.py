@@ -17,7 +17,7 @@ from millstream.join_rules import Component, Event, Rule
 from millstream.runtime.join.events.punctuation_index import Counted
 from millstream.runtime.join.settings import JoinSettings
 from millstream.runtime.join.window_join import WindowJoin
-from millstream.runtime.operator.contract import Input, Operator, Output
+from millstream.runtime.operator.contract import Input, Output
 from tests.runtime.driving import frame
 
 AUCTION = Schema.of(("item", Type.BIGINT), ("seller", Type.VARCHAR))
@@ -228,7 +228,6 @@ def test_the_index_counts_a_tuple_for_every_punctuation_that_it_matches() -> Non
 
 
 def test_the_operator_says_that_it_is_not_done() -> None:
-    assert not Operator.unfinished(Auctions().join)
     play = Auctions(JoinSettings(memory_limit=1))
     play(0, 1, "s")
     assert play.state() == ([], []) and play.join.state_rows() == 1

@@ -55,8 +55,12 @@ class Doomed:
         self._found: list[Pattern] = []  # the inputs are still to be told of these groups
 
     def watch(self, pattern: Pattern) -> bool:
-        """Watch a pattern from now on; return whether it is new."""
-        if not self._keys or any(known.covers(pattern) for known in self.watched):
+        """Watch a pattern over keys and results from now on; return whether it is new. A pane has no results yet."""
+        if (
+            not self._keys
+            or not pattern.attributes <= {*self._keys, *self._calls}
+            or any(known.covers(pattern) for known in self.watched)
+        ):
             return False
         self.watched = [*(known for known in self.watched if not pattern.covers(known)), pattern]
         return True
